@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The tests of a configuration; t/README says how to add one.
+#   unit-y    t/unit/NAME.c      conf-y    t/conf/NAME.c
+#   interop-y t/interop/NAME.sh  perf-y    t/perf/NAME.c   perf-sh-y  t/perf/NAME.sh
+#   t-y       objects in t/ that every C test is linked with
+#   tool-y    programs t/NAME.c that scripts use, built as $B/t/NAME; linked with t-y too
+#   TIME_NAME seconds that NAME may take (default 60)
+#   vg-y      tests that make check runs under valgrind too
+#   tsan-y    tests that make check runs under TSan too
+#   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
+
+# the build system (make t T=@tree; not in a plain make t)
+tree-y := runner kconfig buildable layers install
+TIME_install := 300
+TIME_buildable := 120
+
+# thr
+unit-y += thr_base thr_none
+thr-tests := thr_fiber thr_exec thr_lock thr_seq thr_group thr_offload
+unit-$(CONFIG_THR_FIBERS) += $(thr-tests)
+perf-$(CONFIG_THR_FIBERS) += thr
+vg-y += thr_base thr_none $(if $(CONFIG_THR_FIBERS),$(thr-tests))
+tsan-$(CONFIG_THR_FIBERS) += $(thr-tests)
+

@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# make install, and what an embedder then does with nothing but pkg-config: the
+# example of README compiles as it is shown there.
+n=0
+unset MAKEFLAGS MAKELEVEL
+root=$PWD/root
+prefix=/opt/platter
+
+result() {
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		sed 's/^/#   /' log
+	fi
+}
+
+make -C "$srctree" O="$O" install DESTDIR="$root" PREFIX=$prefix >log 2>&1
+result $? 'make install'
+(cd "$root$prefix" && find . -type f | sort) >log
+cat >want <<'END'
+./include/platter/blk/blk.h
+./include/platter/blk/errlist.h
+./include/platter/cz/cz.h
+./include/platter/fmt/fmt.h
+./include/platter/thr/base.h
+./include/platter/thr/config.h
+./include/platter/thr/none.h
+./include/platter/thr/thr.h
+./lib/libblk.a
+./lib/libcz.a
+./lib/libfmt.a
+./lib/libthr.a
+./lib/pkgconfig/platter.pc
+END
+[ ! -e "$B/platter" ] || sed -i '1i ./bin/platter' want
+cmp -s want log
+result $? 'installs what an embedder needs and nothing private'
+
+PKG_CONFIG_PATH=$root$prefix/lib/pkgconfig
+PKG_CONFIG_SYSROOT_DIR=$root
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+pkg-config --cflags --libs platter >flags 2>log
+result $? 'pkg-config finds it'
+
+for h in thr/base.h thr/thr.h cz/cz.h blk/blk.h fmt/fmt.h; do
+	echo "#include <$h>"
+done >all.c
+echo 'int main(void) { return 0; }' >>all.c
+gcc -Wall -Wextra -Werror all.c $(cat flags) -o all >log 2>&1
+result $? 'a C program uses every header'
+cp all.c all.cc
+sed -i 's/(void)/()/' all.cc
+g++ -Wall -Wextra -Werror all.cc $(cat flags) -o all >log 2>&1
+result $? 'a C++ program uses every header'
+
+# The example is the first indented block of README that has a main().
+awk '
+	/^(    |\t)/ || (/^$/ && block != "") { sub(/^(    |\t)/, ""); block = block $0 "\n"; next }
+	{ if (block ~ /int main\(/) exit; block = "" }
+	END { if (block ~ /int main\(/) printf "%s", block }' "$srctree/README" >example.c 2>log
+[ -s example.c ]
+result $? 'README has an example'
+gcc -Wall -Wextra -Werror example.c $(cat flags) -o example >log 2>&1
+result $? 'the example of README compiles as shown'
+echo "1..$n"

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * thr/heap.c - the C library's heap behind the allocator handle.
+ */
+#include <stdlib.h>
+
+#include "thr/base.h"
+
+static void *heap_get(void *ctx, size_t size, size_t align)
+{
+	void *p;
+
+	(void)ctx;
+	if (align <= 16)
+		return malloc(size);
+	return posix_memalign(&p, align, size) ? NULL : p;
+}
+
+static void heap_put(void *ctx, void *p, size_t size)
+{
+	(void)ctx;
+	(void)size;
+	free(p);
+}
+
+const struct thr_alloc thr_heap = {
+	.get = heap_get,
+	.put = heap_put,
+};
