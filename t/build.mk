@@ -23,3 +23,8 @@ perf-$(CONFIG_THR_FIBERS) += thr
 vg-y += thr_base thr_none $(if $(CONFIG_THR_FIBERS),$(thr-tests))
 tsan-$(CONFIG_THR_FIBERS) += $(thr-tests)
 
+# cz
+unit-y += cz_codec cz_zero
+perf-y += cz_zero
+vg-y += cz_codec cz_zero
+
