@@ -28,3 +28,21 @@ unit-y += cz_codec cz_zero
 perf-y += cz_zero
 vg-y += cz_codec cz_zero
 
+# blk
+blk-tests := blk_err blk_opt blk_req
+blk-tests += $(if $(CONFIG_BLK_MEM_SPARSE),blk_mem) $(if $(CONFIG_BLK_NULL),blk_null)
+blk-tests += $(if $(CONFIG_BLK_LOG),blk_log) $(if $(CONFIG_BLK_FAULT),blk_fault)
+blk-par := $(if $(CONFIG_THR_FIBERS),blk_range blk_gate blk_par)
+unit-$(CONFIG_BLK_WRITE) += $(blk-tests) $(blk-par)
+vg-$(CONFIG_BLK_WRITE) += $(blk-tests) $(blk-par)
+tsan-$(CONFIG_BLK_WRITE) += $(blk-par)
+tsan-$(CONFIG_THR_FIBERS) += $(if $(CONFIG_BLK_MEM_SPARSE),blk_mem)
+perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_NULL)) += blk_null
+
+file-tests := blk_file blk_file_lock $(if $(CONFIG_THR_FIBERS),blk_engine)
+unit-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
+vg-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
+tsan-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(if $(CONFIG_THR_FIBERS),blk_engine)
+TIME_blk_engine := 120
+perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_bench
+

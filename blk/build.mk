@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# blk-y: the objects of this room; blk-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
+
+blk-$(CONFIG_BLK_FILE) += file.o file_open.o file_rw.o file_flush.o file_space.o file_status.o
+blk-$(CONFIG_BLK_FILE) += lock.o engine_auto.o engine_sync.o
+blk-$(CONFIG_BLK_FILE_THREADS) += engine_threads.o
+blk-$(CONFIG_BLK_FILE_AIO) += engine_aio.o
+blk-$(CONFIG_BLK_FILE_URING) += engine_uring.o
+blk-lib-BLK_FILE_AIO := aio
+blk-lib-BLK_FILE_URING := uring
+
+blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
+blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o
+blk-y += $(if $(CONFIG_BLK_ERR_TEXT),err.o,err_bare.o)
+
+blk-$(CONFIG_BLK_MEM) += mem.o
+blk-$(CONFIG_BLK_MEM_SPARSE) += sparse.o
+blk-$(CONFIG_BLK_NULL) += null.o
+blk-$(CONFIG_BLK_LOG) += log.o log_replay.o
+blk-$(CONFIG_BLK_FAULT) += fault.o
+blk-y += $(if $(CONFIG_BLK_LOG)$(CONFIG_BLK_FAULT),filter.o)
+blk-y += $(if $(CONFIG_BLK_NULL)$(CONFIG_BLK_FAULT),$(if $(CONFIG_THR_FIBERS),pause.o,pause_none.o))
