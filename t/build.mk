@@ -44,5 +44,33 @@ unit-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
 vg-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
 tsan-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(if $(CONFIG_THR_FIBERS),blk_engine)
 TIME_blk_engine := 120
+tool-$(CONFIG_BLK_FILE) += fixtures/hold
+file-cli := $(if $(CONFIG_CLI_INFO),$(if $(CONFIG_CLI_CHECK),$(CONFIG_CLI_RESIZE)))
+file-cli := $(if $(CONFIG_FMT_QCOW2_WRITE),$(if $(CONFIG_CLI_CONVERT),$(file-cli)))
+interop-$(if $(CONFIG_BLK_FILE),$(file-cli)) += lock
 perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_bench
+
+# fmt
+tool-$(CONFIG_HOSTED) += fixtures/assemble
+t-$(CONFIG_HOSTED) += fixtures/expr.o
+unit-$(CONFIG_BLK_WRITE) += fmt_cache
+conf-$(CONFIG_FMT_OP_CREATE) += conform
+t-$(CONFIG_FMT_OP_CREATE) += conf/rig.o conf/rows.o
+TIME_conform := 240
+
+# qcow2, written
+qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
+qcow2-tests := qcow2_write qcow2_order
+t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
+unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
+
+# bad images (t/fixtures/README)
+hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
+ifeq ($(foreach s,$(hostile-needs),$(CONFIG_$(s))),$(foreach s,$(hostile-needs),y))
+interop-y += hostile
+asan-y += hostile
+TIME_hostile := 120
+endif
+
+# cli
 

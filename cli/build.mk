@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# cli-y: the objects of this room; cli-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
+ifeq ($(CONFIG_CLI),y)
+cli-y += main.o error.o args.o human.o json.o open.o
+cli-$(CONFIG_CLI_CREATE) += create.o
+cli-$(CONFIG_CLI_INFO) += info.o info_human.o info_json.o
+cli-$(CONFIG_CLI_CONVERT) += convert.o convert_run.o
+cli-$(CONFIG_CLI_CHECK) += check.o
+cli-$(CONFIG_CLI_COMPARE) += compare.o
+cli-$(CONFIG_CLI_MAP) += map.o
+cli-$(CONFIG_CLI_RESIZE) += resize.o
+cli-y += $(if $(CONFIG_CLI_CREATE)$(CONFIG_CLI_CONVERT),options.o)
+cli-y += $(if $(CONFIG_CLI_COMPARE)$(CONFIG_CLI_CONVERT),progress.o pool.o)
+endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cli/convert.h - what convert was asked to do.
+ */
+#ifndef CLI_CONVERT_H
+#define CLI_CONVERT_H
+
+#include "cli/cli.h"
+
+struct cli_convert {
+	char **names; /* of the sources */
+	unsigned nsrc;
+	const char *target;
+	const char *format, *out_format;
+	const char *cache, *src_cache;
+	const char *backing, *backing_format;
+	char *opt_backing, *opt_backing_format; /* from -o */
+	struct cli_opts opts;
+	uint32_t sparse;
+	unsigned fibers, threads;
+	bool sparse_given, opts_given, offload, progress, quiet, no_create, unordered, share,
+		target_is_zero;
+};
+
+/* Opens, creates, copies and closes; the exit status. */
+int cli_convert_run(const struct cli_convert *a);
+
+#endif

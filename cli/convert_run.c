@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cli/convert_run.c - the steps of convert: sources opened, target created and opened,
+ * the copy, and everything closed.
+ */
+#include <stdlib.h>
+
+#include "cli/convert.h"
+
+struct job {
+	const struct cli_convert *a;
+	struct fmt_convert c;
+	struct blk **src;
+	unsigned opened;
+	uint64_t size; /* of all sources */
+	struct blk *dst;
+	struct blk_err err;
+};
+
+static int open_sources(struct job *j)
+{
+	struct cli_open o = {
+		.format = j->a->format,
+		.cache = j->a->src_cache,
+		.blk_flags = BLK_SEQUENTIAL | (j->a->share ? BLK_SHARE : 0u),
+	};
+
+	j->src = calloc(j->a->nsrc, sizeof(struct blk *));
+	if (!j->src)
+		return cli_no_memory();
+	for (; j->opened < j->a->nsrc; j->opened++) {
+		o.name = j->a->names[j->opened];
+		if (cli_open(&j->src[j->opened], &o))
+			return 1;
+		if (thr_add_over(j->size, blk_size(j->src[j->opened]), &j->size))
+			return cli_error("The sources are too large");
+	}
+	return 0;
+}
+
+static int create_target(struct job *j)
+{
+	const struct cli_convert *a = j->a;
+	struct fmt_create c = {
+		.name = a->target,
+		.format = a->out_format,
+		.size = j->size,
+		.has_size = true,
+		.backing = a->backing,
+		.backing_format = a->backing_format,
+		.opts = &a->opts.o,
+		.blk_flags = BLK_NOFLUSH,
+		.mem = &thr_heap,
+	};
+	char *what;
+	int ret;
+
+	if (!fmt_create(&c, &j->err))
+		return 0;
+	if (asprintf(&what, "%s: error while converting %s", a->target, a->out_format) < 0)
+		return cli_no_memory();
+	ret = cli_fail_in(what, &j->err);
+	free(what);
+	return ret;
+}
+
+static int open_target(struct job *j)
+{
+	struct cli_open o = {
+		.name = j->a->target,
+		.format = j->a->out_format,
+		.cache = j->a->cache,
+		.blk_flags = BLK_RDWR,
+	};
+
+	return cli_open(&j->dst, &o);
+}
+
+/* A new image reads as zeroes, unless it lies on a device that holds something; what
+ * was preallocated may no longer look so, but is. */
+static int find_zero(struct job *j)
+{
+	const struct cli_convert *a = j->a;
+
+	if (a->target_is_zero && j->dst->backing)
+		return cli_error("--target-is-zero cannot be used with a target that has a backing "
+				 "file");
+	j->c.dst_is_zero = a->target_is_zero;
+	if (a->no_create || j->dst->backing)
+		return 0;
+	j->c.dst_is_zero = blk_opt(&a->opts.o, "preallocation") || fmt_reads_zero(j->dst);
+	return 0;
+}
+
+static int copy_fiber(void *arg)
+{
+	struct job *j = arg;
+
+	return fmt_convert(&j->c, &j->err);
+}
+
+static int copy(struct job *j)
+{
+	const struct cli_convert *a = j->a;
+	struct cli_progress p;
+	int code;
+
+	j->c.src = j->src;
+	j->c.nsrc = a->nsrc;
+	j->c.dst = j->dst;
+	j->c.base = a->backing && j->dst->backing ? j->src[0]->backing : NULL;
+	j->c.sparse = a->sparse;
+	j->c.fibers = a->fibers;
+	j->c.unordered = a->unordered;
+	cli_progress_begin(&p, a->progress && !a->quiet);
+	j->c.progress = p.p;
+	code = cli_run(a->threads, copy_fiber, j);
+	if (!code)
+		code = fmt_close(j->dst);
+	else
+		(void)fmt_close(j->dst);
+	j->dst = NULL;
+	if (!code)
+		cli_progress_full(&p);
+	cli_progress_end(&p);
+	if (!code)
+		return 0;
+	if (!j->err.code) {
+		blk_fail(&j->err, code, BLK_E_SYS, 0, 0);
+		blk_err_where(&j->err, "Could not write", a->target);
+	}
+	return cli_fail(&j->err);
+}
+
+int cli_convert_run(const struct cli_convert *a)
+{
+	struct job j = {.a = a};
+	int ret = open_sources(&j);
+
+	if (!ret && !a->no_create)
+		ret = create_target(&j);
+	if (!ret)
+		ret = open_target(&j);
+	if (!ret)
+		ret = find_zero(&j);
+	if (!ret)
+		ret = copy(&j);
+	(void)fmt_close(j.dst);
+	while (j.opened--)
+		(void)fmt_close(j.src[j.opened]);
+	free(j.src);
+	return ret;
+}

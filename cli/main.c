@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cli/main.c - the commands, and the names that the program goes by: through a link
+ * called qemu-img it speaks as qemu-img.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/help.h"
+
+const char *cli_prog = "platter";
+
+#define ROW_CREATE                                                                             \
+	{"create", cli_create,                                                                 \
+		"[-q] [-f fmt] [-b backing_file [-F backing_fmt]] [-u] [-o options] filename [size]"},
+#define ROW_INFO                                                                               \
+	{"info", cli_info, "[-f fmt] [--output=ofmt] [--backing-chain] [-U] filename"},
+#define ROW_CONVERT                                                                            \
+	{"convert", cli_convert,                                                               \
+		"[--target-is-zero] [-U] [-p] [-q] [-n] [-f fmt] [-t cache] [-T src_cache] "   \
+		"[-O output_fmt] [-B backing_file [-F backing_fmt]] [-o options] "             \
+		"[-S sparse_size] [-m num_coroutines] [-W] [--threads n] "                     \
+		"filename [filename2 [...]] output_filename"},
+#define ROW_CHECK                                                                              \
+	{"check", cli_check,                                                                   \
+		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] filename"},
+#define ROW_COMPARE                                                                            \
+	{"compare", cli_compare,                                                               \
+		"[-f fmt] [-F fmt] [-T src_cache] [-p] [-q] [-s] [-U] [--threads n] "          \
+		"filename1 filename2"},
+#define ROW_MAP                                                                                \
+	{"map", cli_map,                                                                       \
+		"[-f fmt] [--start-offset=offset] [--max-length=len] [--output=ofmt] [-U] "    \
+		"filename"},
+#define ROW_RESIZE                                                                             \
+	{"resize", cli_resize,                                                                 \
+		"[-f fmt] [--preallocation=prealloc] [-q] [--shrink] filename [+ | -]size"},
+
+static const struct cli_command commands[] = {
+#ifdef CONFIG_CLI_CHECK
+	ROW_CHECK
+#endif
+#ifdef CONFIG_CLI_COMPARE
+	ROW_COMPARE
+#endif
+#ifdef CONFIG_CLI_CONVERT
+	ROW_CONVERT
+#endif
+#ifdef CONFIG_CLI_CREATE
+	ROW_CREATE
+#endif
+#ifdef CONFIG_CLI_INFO
+	ROW_INFO
+#endif
+#ifdef CONFIG_CLI_MAP
+	ROW_MAP
+#endif
+#ifdef CONFIG_CLI_RESIZE
+	ROW_RESIZE
+#endif
+	{NULL, NULL, NULL},
+};
+
+/* Who reads the version of qemu-img wants to know what it can do. */
+void cli_version(void)
+{
+	if (!strcmp(cli_prog, "platter"))
+		printf("platter version " CLI_VERSION "\n");
+	else
+		printf("%s version 7.2.0 (platter " CLI_VERSION ")\n", cli_prog);
+}
+
+void cli_help(void)
+{
+	const struct fmt_driver *d;
+
+	cli_version();
+	printf("usage: %s [standard options] command [command options]\n"
+	       "Creates, converts, checks and describes disk images.\n\n"
+	       "    '-h', '--help'       display this help and exit\n"
+	       "    '-V', '--version'    output version information and exit\n\n"
+	       "Command syntax:\n",
+		cli_prog);
+	for (const struct cli_command *c = commands; c->name; c++)
+		printf("  %s %s\n", c->name, c->args);
+	puts("\nCommand parameters:\n"
+	     "  'fmt' is an image format; without it the content tells\n"
+	     "  'cache' is none, writeback (default), writethrough, directsync or unsafe\n"
+	     "    (default for the target of convert)\n"
+	     "  'size' is in bytes, or in units with a suffix k, M, G, T, P or E\n"
+	     "  'options' are name=value pairs with commas between; '-o help' lists them\n"
+	     "  'ofmt' is human or json\n"
+	     "  '-p' shows progress; without it SIGUSR1 asks for it\n"
+	     "  '-q' prints errors only\n"
+	     "  '-U' opens the image although others may be writing to it\n"
+	     "  '-S' is the shortest run of zeroes that is left out (4k); 0: write all\n"
+	     "  '-m' is how many requests are under way at a time, '--threads' how many\n"
+	     "    threads work on them; neither changes the result, nor does '-W'\n"
+	     "  '-n' writes into a target that is there already\n"
+	     "  '-u' does not look at the backing file");
+	printf("\nSupported formats:");
+	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)
+		printf(" %s", d->name);
+	putchar('\n');
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int run_command(int argc, char **argv)
+{
+	for (const struct cli_command *c = commands; c->name; c++) {
+		if (strcmp(c->name, argv[0]))
+			continue;
+		optind = 0;
+		return cli_done(c->run(argc, argv));
+	}
+	return cli_usage("Command not found: %s", argv[0]);
+}
+
+/* Options before the command. */
+static int standard_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_LONG_HELP,
+		{"version", no_argument, NULL, 'V'},
+		{"trace", required_argument, NULL, 'T'},
+		CLI_LONG_END,
+	};
+	int c;
+
+	while ((c = cli_getopt(argc, argv, "+:hVT:", options)) != -1) {
+		if (c == 'T') {
+			cli_error("This program has no trace points");
+			c = CLI_OPT_BAD;
+		}
+		if (c == CLI_OPT_BAD)
+			exit(1);
+		cli_version();
+		exit(cli_done(0));
+	}
+	return optind;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc ? base_name(argv[0]) : "";
+	int first;
+
+	if (!strcmp(name, "qemu-io") || !strcmp(name, "qemu-nbd")) {
+		cli_prog = name;
+		return cli_error("This build of platter has no %s", name);
+	}
+	if (!strcmp(name, "qemu-img"))
+		cli_prog = "qemu-img";
+	opterr = 0;
+	first = standard_options(argc, argv);
+	if (first >= argc)
+		return cli_usage("Not enough arguments");
+	return run_command(argc - first, argv + first);
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# fmt-y: the objects of this room; fmt-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
+fmt-y += drivers.o probe.o image.o chain.o cache.o
+fmt-$(CONFIG_HOSTED) += open.o
+fmt-$(CONFIG_FMT_RAW) += raw.o
+ifeq ($(CONFIG_BLK_WRITE),y)
+fmt-y += write.o order.o
+fmt-$(CONFIG_FMT_RAW) += raw_rw.o
+else
+fmt-y += nowrite.o
+fmt-$(CONFIG_FMT_RAW) += raw_ro.o
+endif
+
+fmt-$(CONFIG_FMT_OP_CREATE) += op/create.o
+fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
+fmt-$(CONFIG_FMT_OP_CONVERT) += op/convert.o op/convert_plan.o
+fmt-$(CONFIG_FMT_OP_CHECK) += op/check.o
+fmt-$(CONFIG_FMT_OP_COMPARE) += op/compare.o
+fmt-$(CONFIG_FMT_OP_MAP) += op/map.o
+fmt-$(CONFIG_FMT_OP_RESIZE) += op/resize.o
+
+include $(srctree)/fmt/qcow2/build.mk

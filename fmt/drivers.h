@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/drivers.h - the format drivers, by name, and what the core's files share.
+ */
+#ifndef FMT_DRIVERS_H
+#define FMT_DRIVERS_H
+
+#include "fmt/fmt.h"
+
+extern const struct fmt_driver fmt_raw_driver;
+extern const struct fmt_driver fmt_qcow2_driver;
+
+/* The driver of a name, or an error that says whether it is unknown or left out. */
+int fmt_driver_get(const char *name, const struct fmt_driver **out, struct blk_err *err);
+
+/* Flushes an image that is open for writing; elsewhere there is nothing to flush. */
+int fmt_flush_pending(struct blk *image);
+
+/* Firmware has mem*() and no str*(). */
+static inline bool fmt_streq(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+/* A part of a request, for another device at another offset. */
+static inline struct blk_req fmt_req_part(
+	const struct blk_req *r, uint64_t skip, uint64_t len, uint64_t off)
+{
+	struct blk_req p = *r;
+
+	p.off = off;
+	p.len = len;
+	p.iov_off = r->iov_off + (size_t)skip;
+	return p;
+}
+
+#endif

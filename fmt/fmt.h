@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/fmt.h - image formats, backing chains, and the operations on whole images.
+ *
+ * An opened image is a struct blk: the virtual disk, seen through its format and
+ * its backing chain. What a format knows besides (its options, snapshots, a
+ * check) is asked here.
+ */
+#ifndef FMT_FMT_H
+#define FMT_FMT_H
+
+#include "blk/blk.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FMT_NAME_MAX   1024 /* a backing file's name, with its NUL */
+#define FMT_FORMAT_MAX 32
+#define FMT_CHAIN_MAX  256 /* images in a chain */
+
+/* ---- opening ------------------------------------------------------------------ */
+
+enum fmt_open_flags {
+	FMT_NO_BACKING = 1u << 0, /* this one image; what it lacks reads as zeroes */
+	FMT_UNTRUSTED = 1u << 1,  /* an image that names another file is refused */
+	FMT_NEED_FORMAT = 1u << 2, /* never guess: no format given is an error */
+	FMT_NO_IO = 1u << 3,	  /* header only, for info: tables need not be sound */
+	FMT_REPAIR = 1u << 4,	  /* for check -r: opens a dirty or damaged image as it is */
+};
+
+struct fmt_open {
+	const char *name;   /* a file name, URI or json:{} */
+	const char *format; /* NULL: probe. Raw only where nothing else matches */
+	unsigned blk_flags; /* enum blk_open_flags; for backing files without BLK_RDWR */
+	unsigned flags;	    /* enum fmt_open_flags */
+	const struct blk_opts *opts; /* of the format; with the prefix "file." of its device */
+	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
+	const struct thr_alloc *mem;
+};
+
+/* Opens an image and, unless FMT_NO_BACKING, its backing chain, read-only. The
+ * chain is walked in a loop and may not contain the same file twice. May wait,
+ * and wants more stack than a fiber has: it offloads itself when in one. */
+int fmt_open(struct blk **out, const struct fmt_open *o, struct blk_err *err);
+
+/* The same over a device that is open already (firmware, tests, stacking). On
+ * success the image owns @file; on failure the caller still does. Opens no
+ * backing file: set it with fmt_set_backing(). */
+int fmt_open_on(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+/* Gives an image its backing device, of any format and length; owned from then
+ * on, and closed with the image. No request is in flight. */
+void fmt_set_backing(struct blk *image, struct blk *backing);
+
+/* Tells the format from the content: the driver's name, or NULL with *err filled. */
+const char *fmt_probe(struct blk *file, struct blk_err *err);
+
+/* Flushes what is pending and closes, chain and all. The error of the last
+ * flush: the image is closed all the same. */
+int fmt_close(struct blk *image);
+
+/* ---- what a format is ------------------------------------------------------------ */
+
+struct fmt_create;
+struct fmt_info;
+struct fmt_check;
+struct fmt_sink;
+
+enum fmt_opt_type { FMT_OPT_BOOL, FMT_OPT_SIZE, FMT_OPT_NUMBER, FMT_OPT_STRING };
+
+struct fmt_opt {
+	const char *name;
+	enum fmt_opt_type type;
+	const char *help; /* one line, as `create -o help` prints it */
+	const char *def;  /* the value that create reports where none is given, or NULL */
+};
+
+/* A driver: one static const table at the bottom of its file. */
+struct fmt_driver {
+	const char *name;
+	const struct blk_ops *ops;
+	/* 0 (no) to 100 (certain), from the first bytes (at least 2048, or the
+	 * whole of a shorter file, the rest zero) and the file's length. */
+	int (*probe)(const uint8_t *head, size_t len, uint64_t size);
+	/* As fmt_open_on(). */
+	int (*open)(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+	/* Writes a new image into the empty, growing device @file. NULL: read only. */
+	int (*create)(struct blk *file, const struct fmt_create *c, struct blk_err *err);
+	/* The name and format ("" if unknown) of the backing file that the image
+	 * names: -ENOENT where it names none. Pointers live as long as the image. */
+	int (*backing)(struct blk *image, const char **name, const char **format);
+	int (*info)(struct blk *image, struct fmt_info *info);
+	/* format-specific properties, in order, into @s. */
+	void (*props)(struct blk *image, struct fmt_sink *s);
+	int (*check)(struct blk *image, struct fmt_check *c, struct blk_err *err);
+	/* In the order in which create reports them; ends with name == NULL. "size",
+	 * "backing_file" and "backing_fmt" are fields of struct fmt_create and listed
+	 * for help and to say that they are possible. */
+	const struct fmt_opt *create_opts;
+	const char *const *open_opts;	   /* NULL-terminated keys */
+};
+
+/* NULL where unknown. The n-th driver of this build, NULL after the last. */
+const struct fmt_driver *fmt_driver_find(const char *name);
+const struct fmt_driver *fmt_driver_nth(unsigned n);
+/* The driver of an image, or NULL if @b is no image. */
+const struct fmt_driver *fmt_driver_of(const struct blk *b);
+
+/* ---- create ------------------------------------------------------------------------ */
+
+struct fmt_create {
+	const char *name;   /* the file to make */
+	const char *format; /* NULL: raw */
+	uint64_t size;
+	bool has_size; /* else the backing file's length */
+	const char *backing; /* as it is to be stored; NULL: none */
+	const char *backing_format;
+	bool unsafe_backing; /* -u: do not open the backing file */
+	const struct blk_opts *opts; /* of the driver */
+	unsigned blk_flags; /* cache mode */
+	const struct thr_alloc *mem;
+};
+
+/* Makes an image. On failure a file that was not there before is removed. An
+ * unknown option is refused by its name. May wait. */
+int fmt_create(const struct fmt_create *c, struct blk_err *err);
+/* What fmt_create() does first: finds out what is wrong with @c, and fills in its
+ * format and the size that a backing file gives. Touches nothing. */
+int fmt_create_check(struct fmt_create *c, struct blk_err *err);
+
+/* ---- info ---------------------------------------------------------------------------- */
+
+struct fmt_snapshot {
+	const char *id, *name;
+	uint64_t vm_state_size; /* bytes */
+	uint32_t date_sec, date_nsec;
+	uint64_t vm_clock_nsec;
+	uint64_t icount; /* UINT64_MAX: none */
+	uint64_t disk_size;
+};
+
+struct fmt_info {
+	const char *format;
+	uint64_t virtual_size;
+	uint64_t cluster_size; /* 0: none */
+	bool has_backing;
+	const char *backing;	    /* as stored */
+	const char *backing_format; /* NULL: not stored */
+	bool encrypted, compressed, dirty, corrupt;
+	unsigned snapshots;
+	/* The i-th snapshot; NULL where the format has none. Strings live as long
+	 * as the image. */
+	int (*snapshot)(struct blk *image, unsigned i, struct fmt_snapshot *s);
+};
+int fmt_info(struct blk *image, struct fmt_info *info);
+/* The name of a backing file as opened: @name made relative to the folder of the
+ * overlay @image_name unless absolute or with a protocol. -ENAMETOOLONG. */
+int fmt_backing_path(const char *image_name, const char *name, char *buf, size_t size);
+
+/* Where properties go: the caller prints them as lines or as JSON. Keys are the
+ * JSON keys. */
+struct fmt_sink {
+	void (*str)(struct fmt_sink *s, const char *key, const char *val);
+	void (*num)(struct fmt_sink *s, const char *key, uint64_t val);
+	void (*flag)(struct fmt_sink *s, const char *key, bool val);
+	/* A nested object or array; in an array keys are NULL. */
+	void (*open)(struct fmt_sink *s, const char *key, bool array);
+	void (*close)(struct fmt_sink *s);
+};
+void fmt_props(struct blk *image, struct fmt_sink *s);
+
+/* ---- chains ------------------------------------------------------------------------------ */
+
+/* What the host has said about holes in files, kept by who walks a map: a file system
+ * looks for the end of what it is asked about, however far that is. Zeroed at first;
+ * for one walker at a time. */
+struct fmt_holes {
+	struct {
+		struct blk *file;
+		uint64_t off, len;
+		bool zero;
+	} known[4];
+	unsigned next;
+};
+
+struct fmt_map_extent {
+	uint64_t off, len;
+	unsigned flags; /* enum blk_extent_flags, as the guest sees it */
+	uint64_t map;	/* BLK_EXT_MAPPED: offset in @file */
+	unsigned depth; /* layers below the image; where nothing is allocated, the last asked */
+	struct blk *layer; /* the image that decides */
+};
+/* What the guest sees at @off, through the chain down to but not including @base
+ * (NULL: all of it). Without BLK_EXT_ALLOC it is BLK_EXT_ZERO, or no flag at all if
+ * @base decides; and zero at the layer above where a layer below has ended already.
+ * With @holes (or NULL) the host file is asked too, so that a hole in it shows as zero; its
+ * bytes keep BLK_EXT_DATA where a format has put them there. @off lies within the
+ * image. */
+int fmt_map(struct blk *image, struct blk *base, uint64_t off, uint64_t len,
+	struct fmt_holes *holes, struct fmt_map_extent *e);
+
+/* The extents of [off, off + len), host holes shown, each as long as it can be: calls
+ * fn for one after another. What lies past the end of the image is left out. */
+int fmt_map_list(struct blk *image, uint64_t off, uint64_t len,
+	void (*fn)(void *ctx, const struct fmt_map_extent *e), void *ctx, struct blk_err *err);
+
+/* Reads what @layer does not have, from the images below it: for drivers. Walks
+ * the chain in a loop, so its stack does not grow with the chain. Zeroes past
+ * the end of a backing file and where there is none. */
+int fmt_read_below(struct blk *layer, const struct blk_req *r);
+/* What lies below @layer, at most @len: true if it reads as zeroes there. *n says
+ * for how many bytes the answer holds. */
+int fmt_zero_below(struct blk *layer, uint64_t off, uint64_t len, bool *zero, uint64_t *n);
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+enum fmt_check_flags { FMT_FIX_LEAKS = 1u << 0, FMT_FIX_ERRORS = 1u << 1 };
+
+struct fmt_check {
+	unsigned fix; /* enum fmt_check_flags; the image is open for writing */
+	/* One line for each finding, without newline: "ERROR ..." or "Leaked ..."
+	 * or "Repairing ...". May be NULL. */
+	void (*line)(void *ctx, const char *text);
+	void *ctx;
+
+	/* results */
+	uint64_t corruptions, leaks, check_errors;
+	uint64_t corruptions_fixed, leaks_fixed;
+	uint64_t total_clusters, allocated_clusters, fragmented_clusters, compressed_clusters;
+	uint64_t image_end;
+};
+/* -ENOTSUP where the format has no check. An error means that the check itself
+ * could not be done; findings are counted, not returned. May wait long. */
+int fmt_check(struct blk *image, struct fmt_check *c, struct blk_err *err);
+
+/* ---- operations on whole images ------------------------------------------------------------------
+ * Each is to be called from a fiber of a pool, or from a plain thread where it
+ * does its work alone. */
+
+struct fmt_progress {
+	/* From any thread, one call at a time, now and then. May be NULL. */
+	void (*fn)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
+};
+
+struct fmt_convert {
+	struct blk *const *src; /* one image after another (cat) */
+	unsigned nsrc;
+	struct blk *dst; /* open for writing, as long as the sources together at least */
+	struct blk *base; /* -B: what lies in it is not copied (dst has it as backing file); or NULL */
+	bool dst_is_zero; /* a new image: what is not written reads as zeroes */
+	uint32_t sparse;  /* -S: shortest run of zeroes that is left out; 0: write everything */
+	unsigned fibers;  /* -m: 1 to 16 */
+	bool unordered;	  /* -W: accepted; the output is the same */
+	uint64_t memory;  /* budget for buffers, in bytes; 0: 32 MiB */
+	struct fmt_progress progress;
+};
+/* Copies, leaving out what is unallocated or zero. The bytes that end up in dst's
+ * file depend on the sources and the options only, not on fibers, threads or
+ * timing. Stops at the first error, in image order. Does not flush. */
+int fmt_convert(const struct fmt_convert *c, struct blk_err *err);
+/* Whether the whole image is known to read as zeroes, from its map. */
+bool fmt_reads_zero(struct blk *image);
+
+enum fmt_compare_result { FMT_SAME, FMT_DIFFERENT, FMT_SIZE_DIFFERS };
+struct fmt_compare {
+	struct blk *a, *b;
+	bool strict; /* lengths and allocation must agree too */
+	struct fmt_progress progress;
+	/* results */
+	enum fmt_compare_result result;
+	uint64_t offset; /* FMT_DIFFERENT: of the first differing byte's sector (512) */
+	bool allocation; /* strict: contents agree but allocation does not */
+	bool warn_size;  /* lengths differ, and the rest of the longer one is zero */
+};
+int fmt_compare(struct fmt_compare *c, struct blk_err *err);
+
+/* Changes the virtual size. @shrink must be set to make it smaller. */
+int fmt_resize(struct blk *image, uint64_t size, bool shrink, enum blk_prealloc p,
+	struct blk_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/op/convert.c - the workers of a conversion (see convert.h), and its frame.
+ *
+ * A worker owns one buffer of one chunk, so that memory is bounded by their number,
+ * and does one chunk after another: read, find the zeroes, write the rest.
+ */
+#include "cz/cz.h"
+#include "fmt/op/convert.h"
+
+#define DEFAULT_FIBERS 8u
+#define MAX_FIBERS     64u
+#define DEFAULT_MEMORY (32u << 20)
+#define GRAIN	       4096u
+
+/* A part of a chunk that is written in one request. */
+struct run {
+	struct worker *w;
+	uint32_t off, len; /* in the chunk */
+	bool zero;
+	uint64_t ticket;
+};
+
+struct worker {
+	struct convert *cv;
+	struct convert_chunk ck;
+	uint8_t *buf;
+	struct run *runs; /* as many as a chunk can have */
+	unsigned nruns;
+	struct thr_group group;
+};
+
+static const struct thr_alloc *memory(const struct convert *cv)
+{
+	return cv->c->dst->mem;
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+static int read_seg(struct worker *w, const struct convert_seg *s)
+{
+	struct thr_iov v = {.base = w->buf + s->off, .len = s->len};
+	struct blk_req r = {.off = s->src_off, .len = s->len, .iov = &v, .niov = 1};
+
+	switch (s->kind) {
+	case CONVERT_DATA:
+		return blk_preadv(s->src, &r);
+	case CONVERT_ZERO:
+		memset(v.base, 0, s->len);
+		break;
+	case CONVERT_SKIP:
+		break;
+	}
+	return 0;
+}
+
+static int read_chunk(struct worker *w, uint64_t *off)
+{
+	for (unsigned i = 0; i < w->ck.nsegs; i++) {
+		const struct convert_seg *s = &w->ck.segs[i];
+		int err = read_seg(w, s);
+
+		*off = w->ck.off + s->off;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- runs ---------------------------------------------------------------------- */
+
+static void push(struct worker *w, uint32_t off, uint32_t len, bool zero)
+{
+	struct run *last = w->nruns ? &w->runs[w->nruns - 1] : NULL;
+
+	if (last && last->zero == zero && last->off + last->len == off) {
+		last->len += len;
+		return;
+	}
+	w->runs[w->nruns++] = (struct run){.w = w, .off = off, .len = len, .zero = zero};
+}
+
+/* Finds the runs of one part of the chunk, in steps of the grain counted from the
+ * start of the target. */
+static void scan(struct worker *w, uint32_t off, uint32_t end)
+{
+	const struct convert *cv = w->cv;
+
+	if (!cv->c->sparse) {
+		push(w, off, end - off, false);
+		return;
+	}
+	while (off < end) {
+		uint32_t into = (uint32_t)(w->ck.off + off) & (cv->grain - 1);
+		uint32_t len = end - off;
+		bool zero;
+
+		if (into)
+			len = THR_MIN(len, cv->grain - into);
+		len = (uint32_t)cz_zero_run(w->buf + off, len, cv->grain, &zero);
+		push(w, off, len, zero);
+		off += len;
+	}
+}
+
+/* Zeroes between data that are fewer than asked for are data. Those at the ends may
+ * go on in the chunks next to this one. */
+static void join_short(struct worker *w)
+{
+	unsigned n = w->nruns;
+
+	w->nruns = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct run r = w->runs[i];
+
+		if (r.zero && r.len < w->cv->c->sparse && i && i + 1 < n)
+			r.zero = false;
+		push(w, r.off, r.len, r.zero);
+	}
+}
+
+static void drop_zero_runs(struct worker *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->nruns; i++)
+		if (!w->runs[i].zero)
+			w->runs[n++] = w->runs[i];
+	w->nruns = n;
+}
+
+static void find_runs(struct worker *w)
+{
+	const struct convert_chunk *ck = &w->ck;
+	unsigned i = 0;
+
+	w->nruns = 0;
+	while (i < ck->nsegs) {
+		uint32_t from = ck->segs[i].off;
+		uint32_t to = from;
+
+		for (; i < ck->nsegs && ck->segs[i].kind != CONVERT_SKIP; i++)
+			to += ck->segs[i].len;
+		if (to > from)
+			scan(w, from, to);
+		else
+			i++;
+	}
+	if (w->cv->c->sparse > w->cv->grain)
+		join_short(w);
+	if (w->cv->c->dst_is_zero)
+		drop_zero_runs(w);
+}
+
+/* ---- writing -------------------------------------------------------------------- */
+
+static int write_run(void *arg)
+{
+	struct run *run = arg;
+	struct worker *w = run->w;
+	struct convert *cv = w->cv;
+	struct blk_turn turn = {.seq = &cv->writes, .ticket = run->ticket};
+	struct thr_iov v = {.base = w->buf + run->off, .len = run->len};
+	struct blk_req r = {
+		.off = w->ck.off + run->off,
+		.len = run->len,
+		.turn = &turn,
+	};
+	int err;
+
+	thr_fiber_ticket(w->ck.ticket);
+	if (convert_beyond(cv, r.off)) {
+		blk_turn_leave(&turn);
+		return 0;
+	}
+	if (run->zero) {
+		r.flags = BLK_UNMAP;
+		err = blk_zero(cv->c->dst, &r);
+	} else {
+		r.iov = &v;
+		r.niov = 1;
+		err = blk_pwritev(cv->c->dst, &r);
+	}
+	if (err)
+		convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
+	return 0;
+}
+
+static struct thr_exec *spread(struct convert *cv)
+{
+	struct thr_pool *p = thr_pool_self();
+	unsigned i = __atomic_fetch_add(&cv->next_exec, 1, __ATOMIC_RELAXED);
+
+	return p ? thr_pool_exec(p, i % thr_pool_count(p)) : NULL;
+}
+
+/* All but the last run of a chunk are fibers of their own: each waits for its turn
+ * to allocate, and their data is written at the same time. */
+static void spawn_run(struct worker *w, struct run *run)
+{
+	int err = thr_group_spawn(&w->group, spread(w->cv), write_run, run);
+
+	if (!err)
+		return;
+	thr_seq_pass(&w->cv->writes, run->ticket);
+	convert_fail(w->cv, BLK_E_WRITE_AT, err, w->ck.off + run->off);
+}
+
+static void write_runs(struct worker *w)
+{
+	struct convert *cv = w->cv;
+
+	if (!w->nruns) {
+		thr_seq_pass(&cv->chunks, w->ck.ticket);
+		return;
+	}
+	thr_group_init(&w->group);
+	(void)thr_seq_enter(&cv->chunks, w->ck.ticket);
+	for (unsigned i = 0; i < w->nruns; i++) {
+		w->runs[i].ticket = thr_seq_take(&cv->writes);
+		if (i + 1 < w->nruns)
+			spawn_run(w, &w->runs[i]);
+	}
+	thr_seq_pass(&cv->chunks, w->ck.ticket);
+	(void)write_run(&w->runs[w->nruns - 1]);
+	(void)thr_group_wait(&w->group);
+}
+
+/* ---- workers --------------------------------------------------------------------- */
+
+/* One request that makes a long range read as zeroes. */
+static void zero_chunk(struct worker *w)
+{
+	struct convert *cv = w->cv;
+	struct blk_turn turn = {.seq = &cv->writes};
+	struct blk_req r = {
+		.off = w->ck.off,
+		.len = w->ck.len,
+		.flags = BLK_UNMAP,
+		.turn = &turn,
+	};
+	int err;
+
+	(void)thr_seq_enter(&cv->chunks, w->ck.ticket);
+	turn.ticket = thr_seq_take(&cv->writes);
+	thr_seq_pass(&cv->chunks, w->ck.ticket);
+	err = blk_zero(cv->c->dst, &r);
+	if (err)
+		convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
+}
+
+static void do_chunk(struct worker *w)
+{
+	uint64_t off = w->ck.off;
+	int err = 0;
+
+	w->nruns = 0;
+	if (!convert_beyond(w->cv, off)) {
+		if (w->ck.zero) {
+			zero_chunk(w);
+			return;
+		}
+		err = read_chunk(w, &off);
+		if (err)
+			convert_fail(w->cv, BLK_E_READ_AT, err, off);
+		else
+			find_runs(w);
+	}
+	write_runs(w);
+}
+
+static int work(void *arg)
+{
+	struct worker *w = arg;
+	uint64_t done = 0;
+
+	while (convert_next(w->cv, done, &w->ck)) {
+		thr_fiber_ticket(w->ck.ticket);
+		do_chunk(w);
+		done = w->ck.len;
+		/* Where nothing ever waits, nobody else would get to run here. */
+		thr_yield();
+	}
+	return 0;
+}
+
+static size_t runs_size(const struct convert *cv)
+{
+	return (cv->chunk / cv->grain + 2 * CONVERT_SEGS) * sizeof(struct run);
+}
+
+static void close_worker(struct worker *w)
+{
+	if (!w)
+		return;
+	thr_put(memory(w->cv), w->buf, w->cv->chunk);
+	thr_put(memory(w->cv), w->runs, runs_size(w->cv));
+	thr_put(memory(w->cv), w, sizeof(*w));
+}
+
+static struct worker *open_worker(struct convert *cv)
+{
+	struct worker *w = thr_zget(memory(cv), sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->cv = cv;
+	w->buf = thr_get(memory(cv), cv->chunk, 4096);
+	w->runs = thr_get(memory(cv), runs_size(cv), 16);
+	if (w->buf && w->runs)
+		return w;
+	close_worker(w);
+	return NULL;
+}
+
+/* ---- the frame -------------------------------------------------------------------- */
+
+static unsigned worker_count(const struct convert *cv)
+{
+	uint64_t bytes = cv->c->memory ? cv->c->memory : DEFAULT_MEMORY;
+	unsigned n = cv->c->fibers ? cv->c->fibers : DEFAULT_FIBERS;
+
+	n = THR_MIN(n, MAX_FIBERS);
+	if (n > bytes / cv->chunk)
+		n = (unsigned)(bytes / cv->chunk);
+	return thr_in_fiber() && n ? n : 1;
+}
+
+/* With less memory than for all of them it goes on with fewer. */
+static int run_workers(struct convert *cv)
+{
+	struct worker *w[MAX_FIBERS];
+	struct thr_group g;
+	unsigned want = worker_count(cv);
+	unsigned n = 0;
+
+	while (n < want && (w[n] = open_worker(cv)))
+		n++;
+	if (!n)
+		return -THR_ENOMEM;
+	thr_group_init(&g);
+	for (unsigned i = 1; i < n; i++)
+		(void)thr_group_spawn(&g, spread(cv), work, w[i]);
+	(void)work(w[0]);
+	(void)thr_group_wait(&g);
+	while (n--)
+		close_worker(w[n]);
+	return 0;
+}
+
+static uint32_t largest_grain(const struct fmt_convert *c)
+{
+	uint32_t max = c->dst->zero_align;
+
+	for (unsigned i = 0; i < c->nsrc; i++)
+		max = THR_MAX(max, c->src[i]->zero_align);
+	return max;
+}
+
+static int plan(struct convert *cv, const struct fmt_convert *c, struct blk_err *err)
+{
+	cv->c = c;
+	cv->chunk = THR_MAX(CONVERT_CHUNK, largest_grain(c));
+	cv->grain = THR_MIN(GRAIN, c->sparse ? c->sparse & -c->sparse : GRAIN);
+	cv->grain = THR_MAX(cv->grain, c->dst->zero_align);
+	for (unsigned i = 0; i < c->nsrc; i++)
+		if (thr_add_over(cv->total, blk_size(c->src[i]), &cv->total))
+			return blk_fail(err, -THR_EFBIG, BLK_E_SYS, 0, 0);
+	if (cv->total > blk_size(c->dst))
+		return blk_fail(err, -THR_EINVAL, BLK_E_TARGET_SMALL, 0, cv->total);
+	thr_mutex_init(&cv->lock);
+	thr_seq_init(&cv->chunks);
+	thr_seq_init(&cv->writes);
+	return 0;
+}
+
+int fmt_convert(const struct fmt_convert *c, struct blk_err *err)
+{
+	struct convert *cv = thr_zget(c->dst->mem, sizeof(*cv));
+	int code;
+
+	if (!cv)
+		return blk_fail(err, -THR_ENOMEM, BLK_E_SYS, 0, 0);
+	code = plan(cv, c, err);
+	if (!code) {
+		code = run_workers(cv);
+		if (code)
+			blk_fail(err, code, BLK_E_SYS, 0, 0);
+		else if (cv->failed)
+			code = blk_fail(err, cv->fail_code, cv->fail_id, cv->fail_off, 0);
+	}
+	thr_put(c->dst->mem, cv, sizeof(*cv));
+	return code;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/qcow2/create.c - new images.
+ *
+ * The layout is fixed by the options and the size alone:
+ *
+ *   header | reference count table | its blocks | L1 table | L2 tables | data
+ *
+ * where the last two are there with preallocation only. The reference count
+ * table is large enough for the image when all of it is allocated, up to
+ * REFT_ROOM, so that it need not move; blocks are made for what is there. The
+ * header is written last, so that no half-made image can be opened.
+ */
+#include "cz/cz.h"
+#include "fmt/qcow2/create.h"
+
+#define CHUNK     (64u << 10)
+#define REFT_ROOM (64u << 10)
+
+static uint64_t clusters_of(const struct qcow2_plan *p, uint64_t bytes)
+{
+	uint64_t mask = (1ull << p->h.cluster_bits) - 1;
+
+	return (bytes >> p->h.cluster_bits) + !!(bytes & mask);
+}
+
+/* Blocks and table that count @others clusters and themselves, with a table of at
+ * least p->reft clusters. */
+static void size_refcounts(struct qcow2_plan *p, uint64_t others)
+{
+	unsigned block_bits = p->h.cluster_bits + 3 - p->h.refcount_order;
+	uint64_t blocks = 0, reft = p->reft;
+
+	for (;;) {
+		uint64_t total = others + blocks + reft;
+
+		p->blocks = (total + (1ull << block_bits) - 1) >> block_bits;
+		p->reft = THR_MAX(reft, clusters_of(p, p->blocks * 8));
+		if (p->blocks == blocks && p->reft == reft)
+			return;
+		blocks = p->blocks;
+		reft = p->reft;
+	}
+}
+
+/* How many clusters of what, and where. */
+static int layout(struct qcow2_plan *p, struct blk_err *err)
+{
+	unsigned bits = p->h.cluster_bits;
+	uint64_t data = clusters_of(p, p->h.size);
+	uint64_t l2 = (data + (1ull << (bits - 3)) - 1) >> (bits - 3);
+	uint64_t l1 = clusters_of(p, THR_MAX(l2, 1u) * 8);
+	uint64_t room = THR_MAX(REFT_ROOM >> bits, 1u);
+	bool all = p->prealloc != BLK_PREALLOC_OFF;
+
+	if (l2 * 8 > QCOW2_MAX_L1_BYTES)
+		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p->h.size);
+	p->reft = 0;
+	size_refcounts(p, 1 + l1 + l2 + data);
+	if (!all) {
+		p->reft = THR_MIN(p->reft, room);
+		size_refcounts(p, 1 + l1);
+	}
+	p->l1 = l1;
+	p->l2 = all ? l2 : 0;
+	p->total = 1 + p->reft + p->blocks + l1 + (all ? l2 + data : 0);
+	if (p->reft << bits > QCOW2_MAX_REFT_BYTES || p->total >> (55 - bits))
+		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p->h.size);
+	p->h.reft_off = 1ull << bits;
+	p->h.reft_clusters = (uint32_t)p->reft;
+	p->h.l1_off = (1 + p->reft + p->blocks) << bits;
+	p->h.l1_entries = (uint32_t)THR_MAX(l2, 1u);
+	return 0;
+}
+
+/* ---- tables, written from start to end through one buffer ---- */
+
+struct stream {
+	struct blk *file;
+	uint64_t off;
+	uint8_t *buf;
+	size_t fill;
+	int err;
+};
+
+static void drain(struct stream *s)
+{
+	if (!s->err && s->fill)
+		s->err = blk_pwrite(s->file, s->off, s->buf, s->fill);
+	s->off += s->fill;
+	s->fill = 0;
+}
+
+static void emit64(struct stream *s, uint64_t v)
+{
+	thr_put_be64(s->buf + s->fill, v);
+	s->fill += 8;
+	if (s->fill == CHUNK)
+		drain(s);
+}
+
+/* @n table entries that point to one cluster after the other. */
+static void emit_run(struct stream *s, const struct qcow2_plan *p, uint64_t at, uint64_t first,
+	uint64_t n, uint64_t flags)
+{
+	drain(s);
+	s->off = at << p->h.cluster_bits;
+	for (uint64_t i = 0; i < n && !s->err; i++)
+		emit64(s, (first + i) << p->h.cluster_bits | flags);
+}
+
+/* Every cluster of the file is used once. */
+static void emit_counts(struct stream *s, const struct qcow2_plan *p, uint64_t at)
+{
+	unsigned order = p->h.refcount_order;
+	uint64_t chunk = (uint64_t)CHUNK << 3 >> order;
+
+	drain(s);
+	s->off = at << p->h.cluster_bits;
+	for (uint64_t done = 0; done < p->total && !s->err;) {
+		uint32_t n = (uint32_t)THR_MIN(chunk, p->total - done);
+
+		memset(s->buf, 0, CHUNK);
+		for (uint32_t i = 0; i < n; i++)
+			qcow2_refcount_store(s->buf, order, i, 1);
+		s->fill = (size_t)((((uint64_t)n << order) + 7) >> 3);
+		drain(s);
+		done += n;
+	}
+}
+
+static int write_tables(
+	struct blk *file, const struct qcow2_plan *p, const struct thr_alloc *mem)
+{
+	uint64_t blocks = 1 + p->reft, l1 = blocks + p->blocks, l2 = l1 + p->l1;
+	struct stream s = {.file = file, .buf = (uint8_t *)thr_get(mem, CHUNK, 512)};
+
+	if (!s.buf)
+		return -THR_ENOMEM;
+	emit_run(&s, p, 1, blocks, p->blocks, 0);
+	emit_counts(&s, p, blocks);
+	if (p->l2) {
+		emit_run(&s, p, l1, l2, p->l2, QCOW2_COPIED);
+		emit_run(&s, p, l2, l2 + p->l2, clusters_of(p, p->h.size), QCOW2_COPIED);
+	}
+	drain(&s);
+	thr_put(mem, s.buf, CHUNK);
+	return s.err;
+}
+
+/* Space that reads as zeroes: a file grows, a device of fixed size is cleared. */
+static int make_room(struct blk *file, const struct qcow2_plan *p, struct blk_err *err)
+{
+	struct blk_req r = {.len = p->total << p->h.cluster_bits};
+	enum blk_prealloc how = p->prealloc;
+	int ret;
+
+	if (how == BLK_PREALLOC_METADATA)
+		how = BLK_PREALLOC_OFF;
+	if (file->grows && blk_size(file) <= r.len)
+		return blk_truncate(file, r.len, how, err);
+	if (blk_size(file) < r.len)
+		return blk_fail(err, -THR_ENOSPC, BLK_E_QCOW2_NO_ROOM, 0, r.len);
+	if (how == BLK_PREALLOC_OFF)
+		r.flags = BLK_UNMAP;
+	ret = blk_zero(file, &r);
+	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, 0) : 0;
+}
+
+int qcow2_create(struct blk *file, const struct fmt_create *c, struct blk_err *err)
+{
+	struct qcow2_plan p;
+	int ret = qcow2_plan_options(&p, c, err);
+
+	if (!ret)
+		ret = layout(&p, err);
+	if (!ret)
+		ret = qcow2_plan_header(&p, c, err);
+	if (ret)
+		return ret;
+	ret = make_room(file, &p, err);
+	if (!ret) {
+		ret = write_tables(file, &p, c->mem);
+		if (!ret)
+			ret = blk_pwrite(file, 0, p.head, p.head_len);
+		if (!ret)
+			ret = blk_flush(file);
+		if (ret)
+			blk_fail(err, ret, BLK_E_SYS, 0, 0);
+	}
+	thr_put(c->mem, p.head, p.head_size);
+	return ret;
+}

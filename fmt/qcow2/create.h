@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/qcow2/create.h - a new image before it is written.
+ *
+ *   create.c       layout and tables
+ *   create_opts.c  options
+ *   create_head.c  the header with its extensions
+ */
+#ifndef FMT_QCOW2_CREATE_H
+#define FMT_QCOW2_CREATE_H
+
+#include "fmt/qcow2/qcow2.h"
+
+struct qcow2_plan {
+	struct qcow2_header h;
+	enum blk_prealloc prealloc;
+	uint64_t reft, blocks, l1, l2, total; /* clusters */
+
+	/* The start of the first cluster. */
+	uint8_t *head;
+	size_t head_size, head_len;
+};
+
+/* Everything in p->h but the tables. */
+int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+/* Makes p->head, which the caller gives back to c->mem. */
+int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+
+#endif

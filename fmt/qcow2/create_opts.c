@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/qcow2/create_opts.c - the options of a new image.
+ */
+#include "cz/cz.h"
+#include "fmt/qcow2/create.h"
+
+/* In the order in which create reports them. */
+const struct fmt_opt qcow2_create_opts[] = {
+	{"encryption", FMT_OPT_BOOL, "Encrypt the image (not supported yet)", NULL},
+	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image (not supported yet)", NULL},
+	{"cluster_size", FMT_OPT_SIZE, "qcow2 cluster size", "65536"},
+	{"extended_l2", FMT_OPT_BOOL, "Extended L2 tables (not supported yet)", "off"},
+	{"preallocation", FMT_OPT_STRING,
+		"Preallocation mode (allowed values: off, metadata, falloc, full)", NULL},
+	{"compression_type", FMT_OPT_STRING,
+		"Compression method used for image cluster compression", "zlib"},
+	{"size", FMT_OPT_SIZE, "Virtual disk size", NULL},
+	{"compat", FMT_OPT_STRING, "Compatibility level (v2 [0.10] or v3 [1.1])", NULL},
+	{"backing_file", FMT_OPT_STRING, "File name of a base image", NULL},
+	{"backing_fmt", FMT_OPT_STRING, "Image format of the base image", NULL},
+	{"data_file", FMT_OPT_STRING, "File name of an external data file (not supported yet)",
+		NULL},
+	{"data_file_raw", FMT_OPT_BOOL,
+		"The external data file must stay valid as a raw image (not supported yet)",
+		NULL},
+	{"lazy_refcounts", FMT_OPT_BOOL, "Postpone refcount updates", "off"},
+	{"refcount_bits", FMT_OPT_NUMBER, "Width of a reference count entry in bits", "16"},
+	{NULL, FMT_OPT_BOOL, NULL, NULL},
+};
+
+static bool is(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static int version(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	const char *s = blk_opt(o, "compat");
+
+	h->version = 3;
+	h->header_length = QCOW2_HEADER_V3 + 8;
+	if (!s || is(s, "1.1") || is(s, "v3"))
+		return 0;
+	if (!is(s, "0.10") && !is(s, "v2"))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "compat");
+	h->version = 2;
+	h->header_length = QCOW2_HEADER_V2;
+	return 0;
+}
+
+static int needs_v3(const char *key, struct blk_err *err)
+{
+	return blk_fail_str(err, -THR_EINVAL, BLK_E_QCOW2_NEEDS_V3, key);
+}
+
+static int cluster_size(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	uint64_t v;
+	int ret = blk_opt_size(o, "cluster_size", 65536, &v, err);
+
+	if (ret)
+		return ret;
+	if (!thr_is_pow2(v) || v < 1u << QCOW2_MIN_CLUSTER_BITS ||
+		v > 1u << QCOW2_MAX_CLUSTER_BITS)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_CLUSTER_SIZE, 0, v);
+	h->cluster_bits = thr_log2(v);
+	return 0;
+}
+
+static int refcounts(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	bool lazy;
+	uint64_t bits;
+	int ret = blk_opt_size(o, "refcount_bits", 16, &bits, err);
+
+	if (!ret)
+		ret = blk_opt_bool(o, "lazy_refcounts", false, &lazy, err);
+	if (ret)
+		return ret;
+	if (!thr_is_pow2(bits) || bits > 64)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_REFCOUNT_BITS, 0, bits);
+	if (h->version < 3 && bits != 16)
+		return needs_v3("refcount_bits", err);
+	if (h->version < 3 && lazy)
+		return needs_v3("lazy_refcounts", err);
+	h->refcount_order = thr_log2(bits);
+	if (lazy)
+		h->compatible |= QCOW2_COMPAT_LAZY;
+	return 0;
+}
+
+static int compression(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	const char *s = blk_opt(o, "compression_type");
+
+	if (!s || is(s, "zlib"))
+		return 0;
+	if (!is(s, "zstd"))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "compression_type");
+	if (h->version < 3)
+		return needs_v3("compression_type", err);
+	if (!cz_codec_find(CZ_ZSTD))
+		return blk_fail_str(
+			err, -THR_ENOTSUP, BLK_E_NOT_BUILT, cz_codec_symbol(CZ_ZSTD));
+	h->compression_type = CZ_ZSTD;
+	h->incompatible |= QCOW2_INC_COMPRESSION;
+	return 0;
+}
+
+/* What would be another image than was asked for is refused. */
+static int not_yet(const struct blk_opts *o, struct blk_err *err)
+{
+	static const char *const switches[] = {"encryption", "extended_l2", "data_file_raw"};
+	static const char *const strings[] = {"encrypt.format", "data_file"};
+
+	for (size_t i = 0; i < THR_ARRAY_SIZE(switches); i++) {
+		bool on;
+		int ret = blk_opt_bool(o, switches[i], false, &on, err);
+
+		if (ret)
+			return ret;
+		if (on)
+			return blk_fail_str(
+				err, -THR_ENOTSUP, BLK_E_QCOW2_OPTION_LATER, switches[i]);
+	}
+	for (size_t i = 0; i < THR_ARRAY_SIZE(strings); i++)
+		if (blk_opt(o, strings[i]))
+			return blk_fail_str(
+				err, -THR_ENOTSUP, BLK_E_QCOW2_OPTION_LATER, strings[i]);
+	return 0;
+}
+
+static int preallocation(
+	enum blk_prealloc *out, const struct fmt_create *c, struct blk_err *err)
+{
+	const char *s = blk_opt(c->opts, "preallocation");
+
+	*out = BLK_PREALLOC_OFF;
+	if (s && blk_prealloc_parse(s, out))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "preallocation");
+	if (*out != BLK_PREALLOC_OFF && c->backing)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_PREALLOC_BACKING, 0, 0);
+	return 0;
+}
+
+int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err)
+{
+	int ret;
+
+	memset(p, 0, sizeof(*p));
+	if (c->size > INT64_MAX - 511)
+		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, c->size);
+	p->h.size = thr_align_up(c->size, 512);
+	ret = not_yet(c->opts, err);
+	if (!ret)
+		ret = version(&p->h, c->opts, err);
+	if (!ret)
+		ret = cluster_size(&p->h, c->opts, err);
+	if (!ret)
+		ret = refcounts(&p->h, c->opts, err);
+	if (!ret)
+		ret = compression(&p->h, c->opts, err);
+	if (!ret)
+		ret = preallocation(&p->prealloc, c, err);
+	return ret;
+}

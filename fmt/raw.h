@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/raw.h - what raw.c, raw_rw.c and raw_ro.c share.
+ */
+#ifndef FMT_RAW_H
+#define FMT_RAW_H
+
+#include "fmt/drivers.h"
+
+/* The operations of this build: raw_rw.c, or raw_ro.c where nothing is written. */
+extern const struct blk_ops fmt_raw_ops;
+
+#define RAW_SECTOR 512u
+
+int raw_probe(const uint8_t *head, size_t len, uint64_t size);
+int raw_open(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+int raw_info(struct blk *image, struct fmt_info *info);
+int raw_preadv(struct blk *b, struct blk_req *r);
+int raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
+bool raw_same(struct blk *a, struct blk *b);
+void raw_close(struct blk *b);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * t/conf/conf.h - the conformance suite: every case runs for every row.
+ */
+#ifndef T_CONF_CONF_H
+#define T_CONF_CONF_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "fmt/fmt.h"
+
+#define CONF_OPTS 6
+
+struct conf_row {
+	const char *name;
+	const char *format;
+	uint64_t size;
+	uint64_t backing; /* bytes of a raw backing file with data in it; 0: none */
+	struct blk_opt opts[CONF_OPTS]; /* ends with a NULL key */
+};
+extern const struct conf_row conf_rows[];
+extern const unsigned conf_nrows;
+
+/* An image of a row in a folder of its own, and what it should hold. */
+struct conf {
+	const struct conf_row *row;
+	char dir[64];
+	char image[96], base[96];
+	struct blk *b; /* open for writing */
+	uint8_t *model, *buf; /* size bytes each */
+	uint64_t size;
+	uint64_t seed;
+};
+
+void conf_open(struct conf *c, const struct conf_row *row);
+void conf_close(struct conf *c); /* checks the image once more and removes it */
+void conf_reopen(struct conf *c, unsigned blk_flags);
+uint32_t conf_random(struct conf *c, uint32_t below);
+/* The whole disk reads as the model. */
+void conf_compare(struct conf *c);
+/* The image has no corruption and, where leaks are not allowed, no leaks. */
+void conf_check(struct conf *c);
+
+/* One seeded step: write, zero, discard, read or flush. */
+void conf_step(struct conf *c);
+void conf_write(struct conf *c, uint64_t off, size_t len, uint8_t first);
+void conf_zero(struct conf *c, uint64_t off, uint64_t len, unsigned flags);
+void conf_discard(struct conf *c, uint64_t off, uint64_t len);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The conformance suite's rig: an image of a row, its model, and steps that
+ * change both.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "t/conf/conf.h"
+
+uint32_t conf_random(struct conf *c, uint32_t below)
+{
+	c->seed = c->seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((c->seed >> 33) % below);
+}
+
+static void fail_err(const struct blk_err *err)
+{
+#ifdef CONFIG_BLK_ERR_TEXT
+	char text[1024];
+
+	blk_err_text(err, text, sizeof(text));
+	fail_msg("%s", text);
+#else
+	fail_msg("error %d, id %d", err->code, (int)err->id);
+#endif
+}
+
+static void fill(uint8_t *p, size_t len, uint8_t first)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		p[i] = (uint8_t)(first + i / 512 + (i & 7));
+}
+
+static void base_make(struct conf *c)
+{
+	uint8_t *data = calloc(1, c->row->backing);
+	uint64_t half = c->row->backing / 2;
+	FILE *f = fopen(c->base, "wb");
+
+	assert_non_null(data);
+	assert_non_null(f);
+	fill(data, half / 2, 17);
+	fill(data + half, c->row->backing - half, 99);
+	assert_int_equal(fwrite(data, 1, c->row->backing, f), c->row->backing);
+	fclose(f);
+	memcpy(c->model, data, c->row->backing < c->size ? c->row->backing : c->size);
+	free(data);
+}
+
+static void image_make(struct conf *c)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	struct blk_opts opts = {c->row->opts, 0};
+	struct fmt_create f = {
+		.name = c->image,
+		.format = c->row->format,
+		.size = c->size,
+		.has_size = true,
+		.opts = &opts,
+		.mem = &thr_heap,
+	};
+
+	while (opts.n < CONF_OPTS && c->row->opts[opts.n].key)
+		opts.n++;
+	if (c->row->backing) {
+		f.backing = "base.raw";
+		f.backing_format = "raw";
+	}
+	if (fmt_create(&f, &err))
+		fail_err(&err);
+}
+
+static void image_open(struct conf *c, unsigned blk_flags)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	struct fmt_open o = {
+		.name = c->image,
+		.format = c->row->format,
+		.blk_flags = blk_flags,
+		.mem = &thr_heap,
+	};
+
+	if (fmt_open(&c->b, &o, &err))
+		fail_err(&err);
+	assert_int_equal(blk_size(c->b), c->size);
+}
+
+void conf_open(struct conf *c, const struct conf_row *row)
+{
+	memset(c, 0, sizeof(*c));
+	c->row = row;
+	c->size = row->size;
+	c->seed = 1;
+	snprintf(c->dir, sizeof(c->dir), "/tmp/conf.XXXXXX");
+	assert_non_null(mkdtemp(c->dir));
+	snprintf(c->image, sizeof(c->image), "%s/image", c->dir);
+	snprintf(c->base, sizeof(c->base), "%s/base.raw", c->dir);
+	c->model = calloc(1, 2 * row->size);
+	c->buf = malloc(2 * row->size);
+	assert_non_null(c->model);
+	assert_non_null(c->buf);
+	if (row->backing)
+		base_make(c);
+	image_make(c);
+	image_open(c, BLK_RDWR);
+}
+
+void conf_close(struct conf *c)
+{
+	if (c->b) {
+		assert_int_equal(fmt_close(c->b), 0);
+		c->b = NULL;
+	}
+	conf_check(c);
+	unlink(c->image);
+	unlink(c->base);
+	rmdir(c->dir);
+	free(c->model);
+	free(c->buf);
+}
+
+void conf_reopen(struct conf *c, unsigned blk_flags)
+{
+	assert_int_equal(fmt_close(c->b), 0);
+	c->b = NULL;
+	image_open(c, blk_flags);
+}
+
+void conf_compare(struct conf *c)
+{
+	uint64_t i;
+
+	assert_int_equal(blk_pread(c->b, 0, c->buf, c->size), 0);
+	if (!memcmp(c->buf, c->model, c->size))
+		return;
+	for (i = 0; c->buf[i] == c->model[i]; i++)
+		;
+	fail_msg("byte %llu is %02x and should be %02x", (unsigned long long)i, c->buf[i],
+		c->model[i]);
+}
+
+void conf_check(struct conf *c)
+{
+	const struct fmt_driver *d = fmt_driver_find(c->row->format);
+	struct fmt_check ck = {0};
+	struct blk_err err = BLK_ERR_INIT;
+	struct blk *b;
+	struct fmt_open o = {.name = c->image, .format = c->row->format, .mem = &thr_heap};
+
+	assert_non_null(d);
+	if (!d->check)
+		return;
+	if (fmt_open(&b, &o, &err) || fmt_check(b, &ck, &err))
+		fail_err(&err);
+	fmt_close(b);
+	assert_int_equal(ck.check_errors, 0);
+	assert_int_equal(ck.corruptions, 0);
+	assert_int_equal(ck.leaks, 0);
+}
+
+void conf_write(struct conf *c, uint64_t off, size_t len, uint8_t first)
+{
+	fill(c->model + off, len, first);
+	assert_int_equal(blk_pwrite(c->b, off, c->model + off, len), 0);
+}
+
+void conf_zero(struct conf *c, uint64_t off, uint64_t len, unsigned flags)
+{
+	struct blk_req r = {.off = off, .len = len, .flags = flags};
+
+	memset(c->model + off, 0, len);
+	assert_int_equal(blk_zero(c->b, &r), 0);
+}
+
+/* Discarded bytes read as they did or as zeroes; never as something else, which
+ * the backing file's data would be. */
+void conf_discard(struct conf *c, uint64_t off, uint64_t len)
+{
+	struct blk_req r = {.off = off, .len = len};
+	uint64_t i;
+
+	assert_int_equal(blk_discard(c->b, &r), 0);
+	assert_int_equal(blk_pread(c->b, off, c->buf, len), 0);
+	for (i = 0; i < len; i++) {
+		if (c->buf[i] && c->buf[i] != c->model[off + i])
+			fail_msg("discard shows byte %llu as %02x", (unsigned long long)(off + i),
+				c->buf[i]);
+	}
+	memcpy(c->model + off, c->buf, len);
+}
+
+/* Where and how much: half of the time in sectors, else any byte. */
+static void pick(struct conf *c, uint64_t *off, uint64_t *len)
+{
+	uint32_t grain = conf_random(c, 2) ? 512 : 1;
+	uint64_t max = conf_random(c, 8) ? 40000 : c->size / 2;
+
+	*off = conf_random(c, (uint32_t)(c->size / grain)) * (uint64_t)grain;
+	*len = (uint64_t)(1 + conf_random(c, (uint32_t)(max / grain))) * grain;
+	if (*len > c->size - *off)
+		*len = c->size - *off;
+}
+
+void conf_step(struct conf *c)
+{
+	uint64_t off, len;
+
+	pick(c, &off, &len);
+	switch (conf_random(c, 10)) {
+	case 0:
+		conf_zero(c, off, len, 0);
+		break;
+	case 1:
+		conf_zero(c, off, len, BLK_UNMAP);
+		break;
+	case 2:
+	case 3:
+		conf_discard(c, off, len);
+		break;
+	case 4:
+		assert_int_equal(blk_flush(c->b), 0);
+		break;
+	case 5:
+	case 6:
+		assert_int_equal(blk_pread(c->b, off, c->buf, len), 0);
+		assert_memory_equal(c->buf, c->model + off, len);
+		break;
+	default:
+		conf_write(c, off, len, (uint8_t)conf_random(c, 256));
+	}
+}
