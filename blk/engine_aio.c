@@ -312,7 +312,7 @@ static int aio_probe(struct blk_file *f)
 	return ret;
 }
 
-const struct file_engine file_engine_aio = {
+const struct file_engine blk_file_engine_aio = {
 	.name = "aio",
 	.alias = "native",
 	.probe = aio_probe,

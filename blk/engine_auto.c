@@ -14,20 +14,20 @@
 #include "blk/file.h"
 
 static const struct file_engine *const engines[] = {
-	&file_engine_auto,
-	&file_engine_sync,
+	&blk_file_engine_auto,
+	&blk_file_engine_sync,
 #ifdef CONFIG_BLK_FILE_THREADS
-	&file_engine_threads,
+	&blk_file_engine_threads,
 #endif
 #ifdef CONFIG_BLK_FILE_AIO
-	&file_engine_aio,
+	&blk_file_engine_aio,
 #endif
 #ifdef CONFIG_BLK_FILE_URING
-	&file_engine_uring,
+	&blk_file_engine_uring,
 #endif
 };
 
-const struct file_engine *file_engine_find(const char *name)
+const struct file_engine *blk_file_engine_find(const char *name)
 {
 	for (size_t i = 0; i < THR_ARRAY_SIZE(engines); i++) {
 		const struct file_engine *e = engines[i];
@@ -45,10 +45,10 @@ static const struct rank {
 	bool direct_only;
 } ranks[] = {
 #ifdef CONFIG_BLK_FILE_URING
-	{&file_engine_uring, FILE_NO_URING, false},
+	{&blk_file_engine_uring, FILE_NO_URING, false},
 #endif
 #ifdef CONFIG_BLK_FILE_AIO
-	{&file_engine_aio, FILE_NO_AIO, true},
+	{&blk_file_engine_aio, FILE_NO_AIO, true},
 #endif
 	{NULL, 0, false},
 };
@@ -70,7 +70,7 @@ static int64_t cached_read(struct blk_file *f, struct file_io *io)
 	if (file_cannot(f, FILE_NO_NOWAIT))
 		return -EAGAIN;
 	io->rwf = RWF_NOWAIT;
-	n = file_sys_rw(io);
+	n = blk_file_sys_rw(io);
 	io->rwf = 0;
 	if (n == -EOPNOTSUPP) {
 		file_set_cannot(f, FILE_NO_NOWAIT);
@@ -85,7 +85,7 @@ static int64_t auto_rw(struct blk_file *f, struct file_io *io)
 	int64_t n = -EAGAIN;
 
 	if (f->memory || (!f->direct && io->write && !io->rwf))
-		return file_sys_rw(io);
+		return blk_file_sys_rw(io);
 	if (!f->direct && !io->write)
 		n = cached_read(f, io);
 	for (r = best(f); n == -EAGAIN && r->engine; r = best(f)) {
@@ -103,7 +103,7 @@ static int auto_sync(struct blk_file *f)
 	return r->engine && r->engine->sync ? r->engine->sync(f) : -EAGAIN;
 }
 
-const struct file_engine file_engine_auto = {
+const struct file_engine blk_file_engine_auto = {
 	.name = "auto",
 	.rw = auto_rw,
 	.sync = auto_sync,

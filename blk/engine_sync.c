@@ -9,10 +9,10 @@
 static int64_t sync_rw(struct blk_file *f, struct file_io *io)
 {
 	(void)f;
-	return file_sys_rw(io);
+	return blk_file_sys_rw(io);
 }
 
-const struct file_engine file_engine_sync = {
+const struct file_engine blk_file_engine_sync = {
 	.name = "sync",
 	.rw = sync_rw,
 };

@@ -8,10 +8,10 @@
 static int64_t threads_rw(struct blk_file *f, struct file_io *io)
 {
 	(void)f;
-	return file_offload_rw(io);
+	return blk_file_offload_rw(io);
 }
 
-const struct file_engine file_engine_threads = {
+const struct file_engine blk_file_engine_threads = {
 	.name = "threads",
 	.alias = "threads",
 	.rw = threads_rw,

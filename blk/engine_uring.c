@@ -327,7 +327,7 @@ static int uring_probe(struct blk_file *f)
 	return ret;
 }
 
-const struct file_engine file_engine_uring = {
+const struct file_engine blk_file_engine_uring = {
 	.name = "uring",
 	.alias = "io_uring",
 	.probe = uring_probe,

@@ -38,13 +38,13 @@ static int get_engine(
 {
 	const char *val = blk_opt(o, "engine");
 
-	*out = &file_engine_auto;
+	*out = &blk_file_engine_auto;
 	if (!val)
 		val = blk_opt(o, "aio");
 	if (!val)
 		return 0;
-	*out = file_engine_find(val);
-	return *out ? 0 : blk_fail_str(err, -EINVAL, BLK_E_NO_ENGINE, val);
+	*out = blk_file_engine_find(val);
+	return *out ? 0 : blk_fail_str(err, -ENOTSUP, BLK_E_NO_ENGINE, val);
 }
 
 static int configure(const struct blk_open *o, struct config *c, struct blk_err *err)
@@ -77,7 +77,7 @@ static void file_close(struct blk *b)
 	struct blk_file *f = blk_file(b);
 
 	if (f->padded)
-		file_trim(f);
+		blk_file_trim(f);
 	close(f->fd);
 	blk_fini(b);
 	thr_put(b->mem, f, bytes(f));
@@ -93,14 +93,14 @@ static bool file_same(struct blk *a, struct blk *b)
 
 static const struct blk_ops ops = {
 	.name = "file",
-	.preadv = file_preadv,
-	.pwritev = file_pwritev,
-	.zero = file_zero,
-	.discard = file_discard,
-	.flush = file_flush,
-	.status = file_status,
-	.truncate = file_truncate,
-	.allocated = file_allocated,
+	.preadv = blk_file_preadv,
+	.pwritev = blk_file_pwritev,
+	.zero = blk_file_zero,
+	.discard = blk_file_discard,
+	.flush = blk_file_flush,
+	.status = blk_file_status,
+	.truncate = blk_file_truncate,
+	.allocated = blk_file_allocated,
 	.same = file_same,
 	.close = file_close,
 };
@@ -112,9 +112,9 @@ static int setup(
 	int ret = 0;
 
 	if (!(flags & BLK_NO_LOCK))
-		ret = file_lock(f->fd, lock_for(flags), c->locking, err);
+		ret = blk_file_lock(f->fd, lock_for(flags), c->locking, err);
 	if (!ret)
-		ret = file_probe(f, st, err);
+		ret = blk_file_probe(f, st, err);
 	if (!ret && f->engine->probe && f->engine->probe(f))
 		ret = blk_fail_str(err, -ENOTSUP, BLK_E_NO_ENGINE, f->engine->name);
 	if (!ret && !f->device && flags & BLK_SEQUENTIAL)
@@ -129,7 +129,7 @@ static int open_config(
 	struct blk_file *f;
 	struct stat st;
 	int fd;
-	int ret = file_open_fd(c->name, o->flags, &fd, &st, err);
+	int ret = blk_file_open_fd(c->name, o->flags, &fd, &st, err);
 
 	if (ret)
 		return ret;
@@ -143,7 +143,7 @@ static int open_config(
 	f->fd = fd;
 	f->direct = o->flags & BLK_NOCACHE;
 	f->engine = c->engine;
-	file_flush_init(f);
+	blk_file_flush_init(f);
 	ret = setup(f, c, &st, err);
 	if (ret) {
 		file_close(&f->b);
@@ -196,7 +196,7 @@ static int create_fd(
 static int create_device(int fd, const struct stat *st, uint64_t size, struct blk_err *err)
 {
 	uint64_t have;
-	int ret = file_size(fd, st, &have);
+	int ret = blk_file_size(fd, st, &have);
 
 	if (ret)
 		return blk_fail_str(err, ret, BLK_E_SYS_WHAT, "Could not get the size");
@@ -212,9 +212,9 @@ static int create_regular(int fd, const struct stat *st, uint64_t size, enum blk
 	struct file_resize empty = {
 		.fd = fd, .align = 1, .from = (uint64_t)st->st_size, .mem = mem};
 	struct file_resize grow = {.fd = fd, .align = 1, .to = size, .p = p, .mem = mem};
-	int ret = file_resize(&empty, err);
+	int ret = blk_file_resize(&empty, err);
 
-	return ret ? ret : file_resize(&grow, err);
+	return ret ? ret : blk_file_resize(&grow, err);
 }
 
 static int file_create(const char *name, uint64_t size, enum blk_prealloc p,
@@ -228,7 +228,7 @@ static int file_create(const char *name, uint64_t size, enum blk_prealloc p,
 	ret = create_fd(name, &fd, &made, &st, err);
 	if (ret)
 		goto out;
-	ret = file_lock(fd, FILE_LOCK_CREATE, FILE_LOCK_AUTO, err);
+	ret = blk_file_lock(fd, FILE_LOCK_CREATE, FILE_LOCK_AUTO, err);
 	if (!ret && S_ISBLK(st.st_mode))
 		ret = create_device(fd, &st, size, err);
 	else if (!ret)

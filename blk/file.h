@@ -98,28 +98,28 @@ static inline void file_set_cannot(struct blk_file *f, uint32_t what)
 
 /* file_open.c: a file descriptor that is a regular file or a block device. No
  * other kind is opened, so that nothing hangs and no tape rewinds. */
-int file_open_fd(
+int blk_file_open_fd(
 	const char *name, unsigned flags, int *fd, struct stat *st, struct blk_err *err);
 /* Size, kind and alignments of an open file. */
-int file_probe(struct blk_file *f, const struct stat *st, struct blk_err *err);
-int file_size(int fd, const struct stat *st, uint64_t *size);
+int blk_file_probe(struct blk_file *f, const struct stat *st, struct blk_err *err);
+int blk_file_size(int fd, const struct stat *st, uint64_t *size);
 
 /* file_rw.c */
-int file_preadv(struct blk *b, struct blk_req *r);
-int file_pwritev(struct blk *b, struct blk_req *r);
+int blk_file_preadv(struct blk *b, struct blk_req *r);
+int blk_file_pwritev(struct blk *b, struct blk_req *r);
 /* The plain system call. */
-int64_t file_sys_rw(const struct file_io *io);
+int64_t blk_file_sys_rw(const struct file_io *io);
 /* The same on a thread that may block. */
-int64_t file_offload_rw(const struct file_io *io);
+int64_t blk_file_offload_rw(const struct file_io *io);
 
 /* file_flush.c */
-void file_flush_init(struct blk_file *f);
-int file_flush(struct blk *b);
+void blk_file_flush_init(struct blk_file *f);
+int blk_file_flush(struct blk *b);
 
 /* file_space.c */
-int file_zero(struct blk *b, struct blk_req *r);
-int file_discard(struct blk *b, struct blk_req *r);
-int file_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err);
+int blk_file_zero(struct blk *b, struct blk_req *r);
+int blk_file_discard(struct blk *b, struct blk_req *r);
+int blk_file_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err);
 /* Gives an open regular file its length; what is new is allocated as @p says, in
  * writes of whole blocks of @align. */
 struct file_resize {
@@ -130,13 +130,13 @@ struct file_resize {
 	enum blk_prealloc p;
 	const struct thr_alloc *mem;
 };
-int file_resize(struct file_resize *z, struct blk_err *err);
+int blk_file_resize(struct file_resize *z, struct blk_err *err);
 /* Cuts a padded file to its length. */
-int file_trim(struct blk_file *f);
+int blk_file_trim(struct blk_file *f);
 
 /* file_status.c */
-int file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
-int file_allocated(struct blk *b, uint64_t *bytes);
+int blk_file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
+int blk_file_allocated(struct blk *b, uint64_t *bytes);
 
 /* lock.c: the locks that QEMU takes. */
 enum file_locking { FILE_LOCK_OFF, FILE_LOCK_ON, FILE_LOCK_AUTO };
@@ -147,15 +147,16 @@ enum file_lock_for {
 	FILE_LOCK_WRITE_SHARED,
 	FILE_LOCK_CREATE, /* until the caller closes @fd */
 };
-int file_lock(int fd, enum file_lock_for what, enum file_locking locking, struct blk_err *err);
+int blk_file_lock(
+	int fd, enum file_lock_for what, enum file_locking locking, struct blk_err *err);
 
 /* engine_*.c */
-extern const struct file_engine file_engine_sync;
-extern const struct file_engine file_engine_threads;
-extern const struct file_engine file_engine_aio;
-extern const struct file_engine file_engine_uring;
-extern const struct file_engine file_engine_auto;
+extern const struct file_engine blk_file_engine_sync;
+extern const struct file_engine blk_file_engine_threads;
+extern const struct file_engine blk_file_engine_aio;
+extern const struct file_engine blk_file_engine_uring;
+extern const struct file_engine blk_file_engine_auto;
 /* NULL: there is none of that name in this build. */
-const struct file_engine *file_engine_find(const char *name);
+const struct file_engine *blk_file_engine_find(const char *name);
 
 #endif

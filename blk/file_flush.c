@@ -15,7 +15,7 @@
 
 #include "blk/file.h"
 
-void file_flush_init(struct blk_file *f)
+void blk_file_flush_init(struct blk_file *f)
 {
 	thr_mutex_init(&f->flush_lock);
 	thr_cond_init(&f->flush_cond);
@@ -60,7 +60,7 @@ static void lead(struct blk_file *f)
 	thr_cond_broadcast(&f->flush_cond);
 }
 
-int file_flush(struct blk *b)
+int blk_file_flush(struct blk *b)
 {
 	struct blk_file *f = blk_file(b);
 	uint64_t gen;

@@ -48,7 +48,7 @@ static int not_file(struct blk_err *err)
 	return blk_fail(err, -EINVAL, BLK_E_NOT_FILE, 0, 0);
 }
 
-int file_open_fd(
+int blk_file_open_fd(
 	const char *name, unsigned flags, int *out, struct stat *st, struct blk_err *err)
 {
 	int how = (flags & BLK_RDWR ? O_RDWR : O_RDONLY) | (flags & BLK_NOCACHE ? O_DIRECT : 0);
@@ -82,7 +82,7 @@ int file_open_fd(
 	return 0;
 }
 
-int file_size(int fd, const struct stat *st, uint64_t *size)
+int blk_file_size(int fd, const struct stat *st, uint64_t *size)
 {
 	if (S_ISREG(st->st_mode)) {
 		*size = (uint64_t)st->st_size;
@@ -165,11 +165,11 @@ static void probe_fs(struct blk_file *f)
 	}
 }
 
-int file_probe(struct blk_file *f, const struct stat *st, struct blk_err *err)
+int blk_file_probe(struct blk_file *f, const struct stat *st, struct blk_err *err)
 {
 	uint32_t grain = GRAIN;
 	uint64_t size;
-	int code = file_size(f->fd, st, &size);
+	int code = blk_file_size(f->fd, st, &size);
 
 	if (code)
 		return blk_fail_str(err, code, BLK_E_SYS_WHAT, "Could not get the size");

@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct thr_iov) == sizeof(struct iovec), "thr_iov is an io
 _Static_assert(offsetof(struct thr_iov, base) == offsetof(struct iovec, iov_base), "same");
 _Static_assert(offsetof(struct thr_iov, len) == offsetof(struct iovec, iov_len), "same");
 
-int64_t file_sys_rw(const struct file_io *io)
+int64_t blk_file_sys_rw(const struct file_io *io)
 {
 	ssize_t n;
 
@@ -47,11 +47,11 @@ static int job_run(void *arg)
 {
 	struct job *j = (struct job *)arg;
 
-	j->n = file_sys_rw(j->io);
+	j->n = blk_file_sys_rw(j->io);
 	return 0;
 }
 
-int64_t file_offload_rw(const struct file_io *io)
+int64_t blk_file_offload_rw(const struct file_io *io)
 {
 	struct job j = {.io = io};
 	int err = thr_offload(job_run, &j);
@@ -91,10 +91,10 @@ static int64_t submit(struct blk_file *f, struct file_io *io)
 	int64_t n;
 
 	if (!thr_in_fiber())
-		return file_sys_rw(io);
+		return blk_file_sys_rw(io);
 	n = f->engine->rw(f, io);
 	/* An engine that is out of breath: a thread can wait. */
-	return n == -EAGAIN || n == -EINTR ? file_offload_rw(io) : n;
+	return n == -EAGAIN || n == -EINTR ? blk_file_offload_rw(io) : n;
 }
 
 /* The file ends at @done into the request. What the device never had reads as
@@ -107,7 +107,7 @@ static int read_past_end(struct blk_file *f, const struct blk_req *r, uint64_t d
 	return 0;
 }
 
-int file_preadv(struct blk *b, struct blk_req *r)
+int blk_file_preadv(struct blk *b, struct blk_req *r)
 {
 	struct blk_file *f = blk_file(b);
 	struct file_io io = {.write = false};
@@ -134,10 +134,10 @@ int file_preadv(struct blk *b, struct blk_req *r)
 static int keep_length(struct blk_file *f)
 {
 	__atomic_store_n(&f->padded, true, __ATOMIC_RELAXED);
-	return f->b.grows ? 0 : file_trim(f);
+	return f->b.grows ? 0 : blk_file_trim(f);
 }
 
-int file_pwritev(struct blk *b, struct blk_req *r)
+int blk_file_pwritev(struct blk *b, struct blk_req *r)
 {
 	struct blk_file *f = blk_file(b);
 	bool fua = r->flags & BLK_FUA;
@@ -167,5 +167,5 @@ int file_pwritev(struct blk *b, struct blk_req *r)
 		if (err)
 			return err;
 	}
-	return fua && !io.rwf ? file_flush(b) : 0;
+	return fua && !io.rwf ? blk_file_flush(b) : 0;
 }

@@ -3,7 +3,7 @@
  * blk/file_space.c - what a file takes up: zeroing and discarding by fallocate(),
  * length, preallocation.
  *
- * Nothing here changes a file's length downwards but file_truncate(): writes that
+ * Nothing here changes a file's length downwards but blk_file_truncate(): writes that
  * grow the file may be in flight, and cutting off what they wrote would lose it.
  */
 #include <errno.h>
@@ -103,7 +103,7 @@ static int zero_run(void *arg)
 	return err == -ENOTSUP ? zero_keep(f, s) : err;
 }
 
-int file_zero(struct blk *b, struct blk_req *r)
+int blk_file_zero(struct blk *b, struct blk_req *r)
 {
 	struct blk_file *f = blk_file(b);
 	struct space s = {.f = f, .off = r->off, .len = r->len, .flags = r->flags};
@@ -117,7 +117,7 @@ int file_zero(struct blk *b, struct blk_req *r)
 		return -ENOTSUP;
 	err = offload(f, zero_run, &s);
 	if (!err && r->flags & BLK_FUA)
-		err = file_flush(b);
+		err = blk_file_flush(b);
 	return err;
 }
 
@@ -134,7 +134,7 @@ static int discard_run(void *arg)
 }
 
 /* Whole blocks of the file system: zeroing the rest would be a write. */
-int file_discard(struct blk *b, struct blk_req *r)
+int blk_file_discard(struct blk *b, struct blk_req *r)
 {
 	struct blk_file *f = blk_file(b);
 	struct space s = {.f = f, .off = thr_align_up(r->off, b->zero_align)};
@@ -199,7 +199,7 @@ static int resize_run(void *arg)
 	return err;
 }
 
-int file_resize(struct file_resize *z, struct blk_err *err)
+int blk_file_resize(struct file_resize *z, struct blk_err *err)
 {
 	int ret;
 
@@ -212,7 +212,7 @@ int file_resize(struct file_resize *z, struct blk_err *err)
 	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, z->to) : 0;
 }
 
-int file_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
+int blk_file_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
 {
 	struct blk_file *f = blk_file(b);
 	struct file_resize z = {
@@ -230,7 +230,7 @@ int file_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_
 	if (f->device)
 		return blk_fail_str(
 			err, -ENOTSUP, BLK_E_SYS_WHAT, "A block device cannot be resized");
-	ret = file_resize(&z, err);
+	ret = blk_file_resize(&z, err);
 	if (!ret)
 		blk_set_size(b, size);
 	return ret;
@@ -251,7 +251,7 @@ static int trim_run(void *arg)
 	return set_length(f->fd, size);
 }
 
-int file_trim(struct blk_file *f)
+int blk_file_trim(struct blk_file *f)
 {
 	return offload(f, trim_run, f);
 }

@@ -64,7 +64,7 @@ static int seek(void *arg)
 	return 0;
 }
 
-int file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
+int blk_file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
 {
 	struct blk_file *f = blk_file(b);
 	struct seek s = {.f = f, .off = off, .len = len, .e = e};
@@ -85,7 +85,7 @@ int file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
 	return err;
 }
 
-int file_allocated(struct blk *b, uint64_t *bytes)
+int blk_file_allocated(struct blk *b, uint64_t *bytes)
 {
 	struct stat st;
 

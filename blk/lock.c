@@ -111,7 +111,8 @@ static void let_go(int fd)
 	fcntl(fd, F_OFD_SETLK, &l);
 }
 
-int file_lock(int fd, enum file_lock_for what, enum file_locking locking, struct blk_err *err)
+int blk_file_lock(
+	int fd, enum file_lock_for what, enum file_locking locking, struct blk_err *err)
 {
 	struct flock l = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
 	int ret;

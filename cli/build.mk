@@ -9,6 +9,11 @@ cli-$(CONFIG_CLI_CHECK) += check.o
 cli-$(CONFIG_CLI_COMPARE) += compare.o
 cli-$(CONFIG_CLI_MAP) += map.o
 cli-$(CONFIG_CLI_RESIZE) += resize.o
+cli-$(CONFIG_CLI_MEASURE) += measure.o
+cli-$(CONFIG_CLI_BENCH) += bench.o
+cli-$(CONFIG_CLI_IO) += io.o io_cmd.o io_rw.o io_misc.o io_job.o io_buf.o io_text.o
+cli-y += $(if $(CONFIG_CLI_INFO)$(CONFIG_CLI_IO),props.o)
 cli-y += $(if $(CONFIG_CLI_CREATE)$(CONFIG_CLI_CONVERT),options.o)
-cli-y += $(if $(CONFIG_CLI_COMPARE)$(CONFIG_CLI_CONVERT),progress.o pool.o)
+cli-y += $(if $(CONFIG_CLI_COMPARE)$(CONFIG_CLI_CONVERT),progress.o)
+cli-y += $(if $(CONFIG_CLI_COMPARE)$(CONFIG_CLI_CONVERT)$(CONFIG_CLI_BENCH),$(if $(CONFIG_THR_FIBERS),pool.o,pool_none.o))
 endif

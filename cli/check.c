@@ -35,7 +35,8 @@ static void verdict(const struct fmt_check *c)
 		puts("No errors were found on the image.");
 	if (c->corruptions)
 		printf("\n%" PRIu64 " errors were found on the image.\n"
-		       "Data may be corrupted, or further writes to the image may corrupt it.\n",
+		       "Data may be corrupted, or further writes to the image may corrupt "
+		       "it.\n",
 			c->corruptions);
 	if (c->leaks)
 		printf("\n%" PRIu64 " leaked clusters were found on the image.\n"

@@ -31,6 +31,9 @@ int cli_check(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_map(int argc, char **argv);
 int cli_resize(int argc, char **argv);
+int cli_measure(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+int cli_io(int argc, char **argv);
 
 /* ---- error.c: one sentence on stderr, and 1 ------------------------------------- */
 
@@ -99,6 +102,7 @@ struct cli_open {
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;
+	const struct blk_opts *opts; /* may be NULL */
 };
 /* Opens an image. Where the file system cannot do O_DIRECT, opens it without and says
  * so once. 0, or a message has been printed. */

@@ -57,8 +57,9 @@ static int set_fibers(struct cli_convert *a, const char *arg)
 {
 	if (!cli_number(arg, 1, 16, &a->fibers))
 		return 0;
-	return cli_error("Invalid number of coroutines. Allowed number of coroutines is between "
-			 "1 and 16");
+	return cli_error(
+		"Invalid number of coroutines. Allowed number of coroutines is between "
+		"1 and 16");
 }
 
 /* Options whose work is not there. */

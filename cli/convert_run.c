@@ -83,8 +83,9 @@ static int find_zero(struct job *j)
 	const struct cli_convert *a = j->a;
 
 	if (a->target_is_zero && j->dst->backing)
-		return cli_error("--target-is-zero cannot be used with a target that has a backing "
-				 "file");
+		return cli_error(
+			"--target-is-zero cannot be used with a target that has a backing "
+			"file");
 	j->c.dst_is_zero = a->target_is_zero;
 	if (a->no_create || j->dst->backing)
 		return 0;

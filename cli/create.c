@@ -54,7 +54,8 @@ static void announce(const struct fmt_create *c)
 	char num[32];
 
 	printf("Formatting '%s', fmt=%s", c->name, c->format);
-	for (const struct fmt_opt *o = fmt_driver_find(c->format)->create_opts; o && o->name; o++) {
+	for (const struct fmt_opt *o = fmt_driver_find(c->format)->create_opts; o && o->name;
+		o++) {
 		const char *val = value_of(c, o, num);
 
 		if (!val)

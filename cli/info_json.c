@@ -118,11 +118,11 @@ void cli_info_json(struct cli_json *j, const struct cli_image *im)
 	cli_json_str(j, "format", i->format);
 	if (im->has_allocated)
 		cli_json_num(j, "actual-size", im->allocated);
-	if (i->encrypted)
-		cli_json_bool(j, "encrypted", true);
 	specific(j, im);
 	if (im->full_backing[0])
 		cli_json_str(j, "full-backing-filename", im->full_backing);
+	if (i->encrypted)
+		cli_json_bool(j, "encrypted", true);
 	if (i->has_backing)
 		cli_json_str(j, "backing-filename", i->backing);
 	cli_json_bool(j, "dirty-flag", i->dirty);

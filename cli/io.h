@@ -29,11 +29,11 @@ struct io_job;
 struct io {
 	struct blk *image; /* NULL: no file is open */
 	struct thr_exec *exec;
-	struct io_job *ended;	/* asynchronous ones that are to be reported */
+	struct io_job *ended; /* asynchronous ones that are to be reported */
 	struct io_job **ended_tail;
-	unsigned running;	/* asynchronous jobs that have not been reported */
-	bool misalign;		/* -m */
-	bool no_discard;	/* -d ignore */
+	unsigned running; /* asynchronous jobs that have not been reported */
+	bool misalign;    /* -m */
+	bool no_discard;  /* -d ignore */
 	bool quit;
 };
 
@@ -42,7 +42,7 @@ struct io_command {
 	const char *name, *alias;
 	int (*run)(struct io *io, int argc, char **argv);
 	int min_args, max_args; /* -1: any number */
-	bool no_file;		/* works without an open file */
+	bool no_file;           /* works without an open file */
 	const char *args, *help;
 };
 
@@ -103,8 +103,8 @@ struct io_job {
 	bool quiet, machine, dump, check; /* -q -C -v -P */
 	int pattern;
 	uint64_t check_off, check_len; /* where the pattern must be */
-	const char *failed; /* "write": what a message begins with */
-	int (*call)(void *arg); /* IO_CALL */
+	const char *failed;            /* "write": what a message begins with */
+	int (*call)(void *arg);        /* IO_CALL */
 	void *arg;
 
 	/* while it runs */
@@ -129,7 +129,8 @@ void io_job_reap(struct io *io);
 void io_job_drain(struct io *io);
 void io_job_free(struct io_job *j);
 
-/* ---- io_buf.c ------------------------------------------------------------------------------ */
+/* ---- io_buf.c ------------------------------------------------------------------------------
+ */
 
 void *io_buf_get(const struct io *io, size_t len, int fill);
 void io_buf_put(const struct io *io, void *buf);
@@ -140,7 +141,8 @@ int io_buf_from_file(char *buf, size_t len, const char *name);
 bool io_buf_is(const char *buf, int pattern, size_t len);
 void io_buf_dump(const char *buf, uint64_t off, size_t len);
 
-/* ---- io_text.c ----------------------------------------------------------------------------- */
+/* ---- io_text.c -----------------------------------------------------------------------------
+ */
 
 #define IO_TEXT 64
 /* "1.500 KiB", "512 bytes", "0.372306 bytes". */

@@ -11,7 +11,7 @@
 #include "cli/io.h"
 
 /* Where O_DIRECT wants its memory, and with -m where it does not. */
-#define ALIGN	 4096
+#define ALIGN    4096
 #define MISALIGN 16
 
 void *io_buf_get(const struct io *io, size_t len, int fill)
@@ -54,20 +54,21 @@ static void repeat(char *buf, size_t have, size_t len)
 int io_buf_from_file(char *buf, size_t len, const char *name)
 {
 	FILE *f = fopen(name, "rb");
-	size_t n;
+	const char *wrong = NULL;
+	size_t n = 0;
 
-	if (!f) {
-		printf("%s: %s\n", name, strerror(errno));
+	if (f) {
+		n = fread(buf, 1, len, f);
+		wrong = ferror(f) ? strerror(errno) : n || !len ? NULL : "file is empty";
+		fclose(f);
+	} else {
+		wrong = strerror(errno);
+	}
+	if (wrong) {
+		fflush(stdout);
+		fprintf(stderr, "%s: %s\n", name, wrong);
 		return -1;
 	}
-	n = fread(buf, 1, len, f);
-	if (!n && ferror(f))
-		printf("%s: %s\n", name, strerror(errno));
-	else if (!n && len)
-		printf("%s: file is empty\n", name);
-	fclose(f);
-	if (!n && len)
-		return -1;
 	repeat(buf, n, len);
 	return 0;
 }

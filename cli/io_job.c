@@ -40,15 +40,32 @@ void io_job_free(struct io_job *j)
 
 /* ---- running ------------------------------------------------------------------ */
 
+/* In parts that a request may be long. */
+static int transfer(struct io_job *j)
+{
+	struct blk *b = j->io->image;
+	struct blk_req part = j->r;
+	uint64_t done = 0;
+	int err;
+
+	do {
+		part.off = j->r.off + done;
+		part.iov_off = (size_t)done;
+		part.len = THR_MIN(j->r.len - done, (uint64_t)BLK_MAX_IO);
+		err = j->kind == IO_READ ? blk_preadv(b, &part) : blk_pwritev(b, &part);
+		done += part.len;
+	} while (!err && done < j->r.len);
+	return err;
+}
+
 static int work(struct io_job *j)
 {
 	struct blk *b = j->io->image;
 
 	switch (j->kind) {
 	case IO_READ:
-		return blk_preadv(b, &j->r);
 	case IO_WRITE:
-		return blk_pwritev(b, &j->r);
+		return transfer(j);
 	case IO_ZERO:
 		return blk_zero(b, &j->r);
 	case IO_DISCARD:

@@ -57,8 +57,8 @@ void io_report(const char *op, uint64_t ns, uint64_t off, uint64_t len, bool mac
 		return;
 	}
 	printf("%s %" PRIu64 "/%" PRIu64 " bytes at offset %" PRIu64 "\n", op, len, len, off);
-	printf("%s, 1 ops; %s (%s/sec and %.4f ops/sec)\n", io_amount((double)len, amount), took,
-		io_amount((double)len / sec, rate), 1 / sec);
+	printf("%s, 1 ops; %s (%s/sec and %.4f ops/sec)\n", io_amount((double)len, amount),
+		took, io_amount((double)len / sec, rate), 1 / sec);
 }
 
 const char *io_strerror(int err)

@@ -29,6 +29,10 @@ const char *cli_prog = "platter";
 	{"compare", cli_compare,                                                               \
 		"[-f fmt] [-F fmt] [-T src_cache] [-p] [-q] [-s] [-U] [--threads n] "          \
 		"filename1 filename2"},
+#define ROW_IO                                                                                 \
+	{"io", cli_io,                                                                         \
+		"[-c command]... [-f fmt] [-r] [-n] [-m] [-t cache] [-i aio] [-k] "            \
+		"[-d discard] [-U] [filename]"},
 #define ROW_MAP                                                                                \
 	{"map", cli_map,                                                                       \
 		"[-f fmt] [--start-offset=offset] [--max-length=len] [--output=ofmt] [-U] "    \
@@ -37,7 +41,20 @@ const char *cli_prog = "platter";
 	{"resize", cli_resize,                                                                 \
 		"[-f fmt] [--preallocation=prealloc] [-q] [--shrink] filename [+ | -]size"},
 
+#define ROW_MEASURE                                                                            \
+	{"measure", cli_measure,                                                               \
+		"[--output=ofmt] [-O output_fmt] [-o options] "                                \
+		"[--size N | [-f fmt] [-U] filename]"},
+#define ROW_BENCH                                                                              \
+	{"bench", cli_bench,                                                                   \
+		"[-c count] [-d depth] [-f fmt] [--flush-interval=n] [-i aio] [-n] "           \
+		"[--no-drain] [-o offset] [--pattern=byte] [-q] [-s buffer_size] "             \
+		"[-S step_size] [-t cache] [-w] [-U] [--threads n] filename"},
+
 static const struct cli_command commands[] = {
+#ifdef CONFIG_CLI_BENCH
+	ROW_BENCH
+#endif
 #ifdef CONFIG_CLI_CHECK
 	ROW_CHECK
 #endif
@@ -53,8 +70,14 @@ static const struct cli_command commands[] = {
 #ifdef CONFIG_CLI_INFO
 	ROW_INFO
 #endif
+#ifdef CONFIG_CLI_IO
+	ROW_IO
+#endif
 #ifdef CONFIG_CLI_MAP
 	ROW_MAP
+#endif
+#ifdef CONFIG_CLI_MEASURE
+	ROW_MEASURE
 #endif
 #ifdef CONFIG_CLI_RESIZE
 	ROW_RESIZE
@@ -147,15 +170,26 @@ static int standard_options(int argc, char **argv)
 	return optind;
 }
 
+/* Through a link that is named after a command of ours. */
+static int run_link(const char *name, int argc, char **argv)
+{
+	cli_prog = name;
+#ifdef CONFIG_CLI_IO
+	if (!strcmp(name, "qemu-io"))
+		return cli_done(cli_io(argc, argv));
+#endif
+	(void)argc;
+	(void)argv;
+	return cli_error("This build of platter has no %s", name);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc ? base_name(argv[0]) : "";
 	int first;
 
-	if (!strcmp(name, "qemu-io") || !strcmp(name, "qemu-nbd")) {
-		cli_prog = name;
-		return cli_error("This build of platter has no %s", name);
-	}
+	if (!strcmp(name, "qemu-io") || !strcmp(name, "qemu-nbd"))
+		return run_link(name, argc, argv);
 	if (!strcmp(name, "qemu-img"))
 		cli_prog = "qemu-img";
 	opterr = 0;

@@ -19,6 +19,7 @@ int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err
 		.name = o->name,
 		.format = o->format,
 		.flags = o->flags,
+		.opts = o->opts,
 		.mem = &thr_heap,
 	};
 	unsigned cache = 0;

@@ -16,7 +16,10 @@ fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
 fmt-$(CONFIG_FMT_OP_CONVERT) += op/convert.o op/convert_plan.o
 fmt-$(CONFIG_FMT_OP_CHECK) += op/check.o
 fmt-$(CONFIG_FMT_OP_COMPARE) += op/compare.o
+fmt-y += $(if $(CONFIG_FMT_OP_CONVERT)$(CONFIG_FMT_OP_COMPARE),op/bufs.o)
 fmt-$(CONFIG_FMT_OP_MAP) += op/map.o
 fmt-$(CONFIG_FMT_OP_RESIZE) += op/resize.o
+fmt-$(CONFIG_FMT_OP_MEASURE) += op/measure.o
+fmt-$(CONFIG_FMT_OP_BENCH) += op/bench.o
 
 include $(srctree)/fmt/qcow2/build.mk

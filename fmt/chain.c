@@ -11,8 +11,8 @@
 
 /* What the host has at @off of a file, and for how long: from what it said before, or
  * asked about all that follows. */
-static int ask_host(
-	struct fmt_holes *h, struct blk *file, uint64_t off, uint64_t size, bool *zero, uint64_t *n)
+static int ask_host(struct fmt_holes *h, struct blk *file, uint64_t off, uint64_t size,
+	bool *zero, uint64_t *n)
 {
 	struct blk_extent x;
 	unsigned i;

@@ -13,6 +13,10 @@ extern const struct fmt_driver fmt_qcow2_driver;
 /* The driver of a name, or an error that says whether it is unknown or left out. */
 int fmt_driver_get(const char *name, const struct fmt_driver **out, struct blk_err *err);
 
+/* Fails, naming the first option that the driver's create does not have. */
+int fmt_create_opts_known(
+	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err);
+
 /* Flushes an image that is open for writing; elsewhere there is nothing to flush. */
 int fmt_flush_pending(struct blk *image);
 

@@ -64,6 +64,7 @@ int fmt_close(struct blk *image);
 struct fmt_create;
 struct fmt_info;
 struct fmt_check;
+struct fmt_layout;
 struct fmt_sink;
 
 enum fmt_opt_type { FMT_OPT_BOOL, FMT_OPT_SIZE, FMT_OPT_NUMBER, FMT_OPT_STRING };
@@ -86,6 +87,11 @@ struct fmt_driver {
 	int (*open)(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
 	/* Writes a new image into the empty, growing device @file. NULL: read only. */
 	int (*create)(struct blk *file, const struct fmt_create *c, struct blk_err *err);
+	/* How large the file of such an image will be. NULL: cannot be told. */
+	int (*measure)(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err);
+	/* What the image's bitmaps take in one with clusters of so many bytes; -ENOTSUP
+	 * where such an image has none. NULL: the format has none. */
+	int (*bitmaps)(struct blk *image, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
@@ -128,6 +134,27 @@ int fmt_create(const struct fmt_create *c, struct blk_err *err);
  * format and the size that a backing file gives. Touches nothing. */
 int fmt_create_check(struct fmt_create *c, struct blk_err *err);
 
+/* What a driver knows about an image that is not there yet. */
+struct fmt_layout {
+	uint64_t metadata, data; /* bytes, when all of the disk is allocated */
+	uint32_t cluster; /* what data is allocated in; 0: the file has its full length at once */
+	bool preallocated; /* by the options */
+	bool bitmaps;	   /* may have them */
+};
+
+struct fmt_measure {
+	/* results */
+	uint64_t required;	  /* bytes for the data of the source, or for none */
+	uint64_t fully_allocated; /* when every byte of the disk is written */
+	bool has_bitmaps;
+	uint64_t bitmaps; /* bytes more, when the source's bitmaps are copied too */
+};
+/* How large the file of a new image will be, of c->size bytes and c->format with c->opts,
+ * into which @src (may be NULL) is converted. c->backing only says that there will be a
+ * backing file. May wait. */
+int fmt_measure(const struct fmt_create *c, struct blk *src, struct fmt_measure *m,
+	struct blk_err *err);
+
 /* ---- info ---------------------------------------------------------------------------- */
 
 struct fmt_snapshot {
@@ -143,6 +170,7 @@ struct fmt_info {
 	const char *format;
 	uint64_t virtual_size;
 	uint64_t cluster_size; /* 0: none */
+	uint64_t vm_state_off; /* where VM state lies in the disk's address space; 0: nowhere */
 	bool has_backing;
 	const char *backing;	    /* as stored */
 	const char *backing_format; /* NULL: not stored */
@@ -274,6 +302,26 @@ struct fmt_compare {
 	bool warn_size;  /* lengths differ, and the rest of the longer one is zero */
 };
 int fmt_compare(struct fmt_compare *c, struct blk_err *err);
+
+/* Requests of one kind and size, at most @depth of them under way at a time; the pool's
+ * executors share them. Reads leave what they read in buffers of the benchmark's own. */
+struct fmt_bench {
+	struct blk *image;
+	bool write;
+	uint8_t pattern; /* what writes write */
+	uint64_t count;
+	unsigned depth;
+	uint32_t size;
+	uint64_t off;  /* of the first; the next ones are @step further, from the start again */
+	uint64_t step; /* past the end of the disk */
+	uint64_t flush_interval; /* writes: a flush after each so many requests; 0: none */
+	bool drain; /* a flush comes when all requests before it have ended, and those after
+		     * it wait; then @depth is at most @flush_interval */
+	/* result */
+	uint64_t ns; /* from the start of the first to the end of the last */
+};
+/* Stops at the first error. A request that passes the end fails with -EINVAL. */
+int fmt_bench(struct fmt_bench *b, struct blk_err *err);
 
 /* Changes the virtual size. @shrink must be set to make it smaller. */
 int fmt_resize(struct blk *image, uint64_t size, bool shrink, enum blk_prealloc p,

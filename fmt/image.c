@@ -24,8 +24,7 @@ static bool taken(const struct fmt_driver *d, const char *key)
 	return fmt_streq(key, "driver") || for_file(key);
 }
 
-static int opts_taken(
-	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err)
+static int opts_taken(const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err)
 {
 	for (unsigned i = 0; o && i < o->n; i++)
 		if (!taken(d, o->v[i].key))
@@ -33,7 +32,8 @@ static int opts_taken(
 	return 0;
 }
 
-int fmt_open_on(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err)
+int fmt_open_on(
+	struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err)
 {
 	const char *format = o->format ? o->format : blk_opt(o->opts, "driver");
 	const struct fmt_driver *d;

@@ -43,7 +43,7 @@ int fmt_backing_path(const char *image_name, const char *name, char *buf, size_t
 
 /* ---- one image ---------------------------------------------------------------- */
 
-#define FILE_PREFIX	"file."
+#define FILE_PREFIX     "file."
 #define FILE_PREFIX_LEN (sizeof(FILE_PREFIX) - 1)
 
 /* The options of the device: those that begin with "file.", without it. */
@@ -153,7 +153,8 @@ static int open_next(struct blk **out, struct blk *top, struct blk *last,
 	return code;
 }
 
-static int open_chain(struct blk *top, const struct fmt_open *o, char *path, struct blk_err *err)
+static int open_chain(
+	struct blk *top, const struct fmt_open *o, char *path, struct blk_err *err)
 {
 	struct blk *last = top;
 	struct blk *next;

@@ -8,7 +8,7 @@
 #include "fmt/raw.h"
 
 /* Anything can be raw, so it is what remains when nothing else matches. */
-int raw_probe(const uint8_t *head, size_t len, uint64_t size)
+int fmt_raw_probe(const uint8_t *head, size_t len, uint64_t size)
 {
 	(void)head;
 	(void)len;
@@ -16,7 +16,8 @@ int raw_probe(const uint8_t *head, size_t len, uint64_t size)
 	return 1;
 }
 
-int raw_open(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err)
+int fmt_raw_open(
+	struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err)
 {
 	uint64_t size = blk_size(file);
 	struct blk *b;
@@ -35,19 +36,19 @@ int raw_open(struct blk **out, struct blk *file, const struct fmt_open *o, struc
 	return 0;
 }
 
-int raw_info(struct blk *image, struct fmt_info *info)
+int fmt_raw_info(struct blk *image, struct fmt_info *info)
 {
 	info->virtual_size = blk_size(image);
 	return 0;
 }
 
-int raw_preadv(struct blk *b, struct blk_req *r)
+int fmt_raw_preadv(struct blk *b, struct blk_req *r)
 {
 	r->flags |= BLK_EOF_ZERO | BLK_CHILD;
 	return blk_preadv(b->file, r);
 }
 
-int raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
+int fmt_raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
 {
 	uint64_t size = blk_size(b->file);
 	int err = 0;
@@ -64,12 +65,12 @@ int raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
 	return err;
 }
 
-bool raw_same(struct blk *a, struct blk *b)
+bool fmt_raw_same(struct blk *a, struct blk *b)
 {
 	return blk_same(a->file, b->file);
 }
 
-void raw_close(struct blk *b)
+void fmt_raw_close(struct blk *b)
 {
 	const struct thr_alloc *mem = b->mem;
 

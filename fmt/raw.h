@@ -12,12 +12,13 @@ extern const struct blk_ops fmt_raw_ops;
 
 #define RAW_SECTOR 512u
 
-int raw_probe(const uint8_t *head, size_t len, uint64_t size);
-int raw_open(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
-int raw_info(struct blk *image, struct fmt_info *info);
-int raw_preadv(struct blk *b, struct blk_req *r);
-int raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
-bool raw_same(struct blk *a, struct blk *b);
-void raw_close(struct blk *b);
+int fmt_raw_probe(const uint8_t *head, size_t len, uint64_t size);
+int fmt_raw_open(
+	struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+int fmt_raw_info(struct blk *image, struct fmt_info *info);
+int fmt_raw_preadv(struct blk *b, struct blk_req *r);
+int fmt_raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
+bool fmt_raw_same(struct blk *a, struct blk *b);
+void fmt_raw_close(struct blk *b);
 
 #endif

@@ -6,16 +6,16 @@
 
 const struct blk_ops fmt_raw_ops = {
 	.name = "raw",
-	.preadv = raw_preadv,
-	.status = raw_status,
-	.same = raw_same,
-	.close = raw_close,
+	.preadv = fmt_raw_preadv,
+	.status = fmt_raw_status,
+	.same = fmt_raw_same,
+	.close = fmt_raw_close,
 };
 
 const struct fmt_driver fmt_raw_driver = {
 	.name = "raw",
 	.ops = &fmt_raw_ops,
-	.probe = raw_probe,
-	.open = raw_open,
-	.info = raw_info,
+	.probe = fmt_raw_probe,
+	.open = fmt_raw_open,
+	.info = fmt_raw_info,
 };

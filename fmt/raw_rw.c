@@ -55,16 +55,23 @@ static int raw_create(struct blk *file, const struct fmt_create *c, struct blk_e
 	return blk_truncate(file, thr_align_up(c->size, RAW_SECTOR), p, err);
 }
 
+static int raw_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err)
+{
+	(void)err;
+	l->data = thr_align_up(c->size, RAW_SECTOR);
+	return 0;
+}
+
 const struct blk_ops fmt_raw_ops = {
 	.name = "raw",
-	.preadv = raw_preadv,
+	.preadv = fmt_raw_preadv,
 	.pwritev = raw_pwritev,
 	.zero = raw_zero,
 	.discard = raw_discard,
-	.status = raw_status,
+	.status = fmt_raw_status,
 	.truncate = raw_truncate,
-	.same = raw_same,
-	.close = raw_close,
+	.same = fmt_raw_same,
+	.close = fmt_raw_close,
 };
 
 static const struct fmt_opt create_opts[] = {
@@ -77,9 +84,10 @@ static const struct fmt_opt create_opts[] = {
 const struct fmt_driver fmt_raw_driver = {
 	.name = "raw",
 	.ops = &fmt_raw_ops,
-	.probe = raw_probe,
-	.open = raw_open,
+	.probe = fmt_raw_probe,
+	.open = fmt_raw_open,
 	.create = raw_create,
-	.info = raw_info,
+	.measure = raw_measure,
+	.info = fmt_raw_info,
 	.create_opts = create_opts,
 };

@@ -5,6 +5,7 @@
 #   interop-y t/interop/NAME.sh  perf-y    t/perf/NAME.c   perf-sh-y  t/perf/NAME.sh
 #   t-y       objects in t/ that every C test is linked with
 #   tool-y    programs t/NAME.c that scripts use, built as $B/t/NAME; linked with t-y too
+#   $(call on,A B) is y where CONFIG_A and CONFIG_B are on
 #   TIME_NAME seconds that NAME may take (default 60)
 #   vg-y      tests that make check runs under valgrind too
 #   tsan-y    tests that make check runs under TSan too
@@ -33,36 +34,86 @@ blk-tests := blk_err blk_opt blk_req
 blk-tests += $(if $(CONFIG_BLK_MEM_SPARSE),blk_mem) $(if $(CONFIG_BLK_NULL),blk_null)
 blk-tests += $(if $(CONFIG_BLK_LOG),blk_log) $(if $(CONFIG_BLK_FAULT),blk_fault)
 blk-par := $(if $(CONFIG_THR_FIBERS),blk_range blk_gate blk_par)
-unit-$(CONFIG_BLK_WRITE) += $(blk-tests) $(blk-par)
-vg-$(CONFIG_BLK_WRITE) += $(blk-tests) $(blk-par)
-tsan-$(CONFIG_BLK_WRITE) += $(blk-par)
+unit-$(call on,BLK_WRITE BLK_MEM) += $(blk-tests) $(blk-par)
+vg-$(call on,BLK_WRITE BLK_MEM) += $(blk-tests) $(blk-par)
+tsan-$(call on,BLK_WRITE BLK_MEM) += $(blk-par)
 tsan-$(CONFIG_THR_FIBERS) += $(if $(CONFIG_BLK_MEM_SPARSE),blk_mem)
 perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_NULL)) += blk_null
 
 file-tests := blk_file blk_file_lock $(if $(CONFIG_THR_FIBERS),blk_engine)
-unit-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
-vg-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(file-tests)
-tsan-$(if $(CONFIG_BLK_WRITE),$(CONFIG_BLK_FILE)) += $(if $(CONFIG_THR_FIBERS),blk_engine)
+unit-$(call on,BLK_WRITE BLK_FILE BLK_ERR_TEXT) += $(file-tests)
+vg-$(call on,BLK_WRITE BLK_FILE BLK_ERR_TEXT) += $(file-tests)
+tsan-$(call on,BLK_WRITE BLK_FILE BLK_ERR_TEXT) += $(if $(CONFIG_THR_FIBERS),blk_engine)
 TIME_blk_engine := 120
-tool-$(CONFIG_BLK_FILE) += fixtures/hold
+tool-$(call on,BLK_FILE BLK_ERR_TEXT) += fixtures/hold
 file-cli := $(if $(CONFIG_CLI_INFO),$(if $(CONFIG_CLI_CHECK),$(CONFIG_CLI_RESIZE)))
 file-cli := $(if $(CONFIG_FMT_QCOW2_WRITE),$(if $(CONFIG_CLI_CONVERT),$(file-cli)))
 interop-$(if $(CONFIG_BLK_FILE),$(file-cli)) += lock
 perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_bench
+perf-sh-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_peer
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
 t-$(CONFIG_HOSTED) += fixtures/expr.o
 unit-$(CONFIG_BLK_WRITE) += fmt_cache
-conf-$(CONFIG_FMT_OP_CREATE) += conform
-t-$(CONFIG_FMT_OP_CREATE) += conf/rig.o conf/rows.o
+conform-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_INFO \
+	FMT_OP_CONVERT FMT_OP_CHECK FMT_OP_COMPARE FMT_OP_MAP FMT_OP_RESIZE BLK_FILE BLK_MEM
+conf-$(call on,$(conform-needs)) += conform
+t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o
 TIME_conform := 240
+
+# the core of fmt, and what is done with images
+fmt-disk := FMT_RAW BLK_WRITE BLK_MEM_SPARSE BLK_FAULT THR_FIBERS
+fmt-tests := $(if $(call on,$(fmt-disk)),fmt_probe) \
+	$(if $(call on,$(fmt-disk) FMT_OP_INFO FMT_OP_CHECK FMT_OP_RESIZE),fmt_raw) \
+	$(if $(call on,$(fmt-disk) FMT_OP_MAP FMT_OP_CONVERT),fmt_map)
+fmt-par := $(if $(call on,$(fmt-disk) FMT_OP_CONVERT),fmt_convert) \
+	$(if $(call on,$(fmt-disk) FMT_OP_COMPARE),fmt_compare) \
+	$(if $(call on,FMT_RAW BLK_FILE THR_FIBERS FMT_QCOW2_CREATE FMT_OP_CREATE),fmt_chain)
+unit-y += $(fmt-tests) $(fmt-par)
+vg-y += $(fmt-tests) $(fmt-par)
+tsan-y += $(fmt-par)
+TIME_fmt_convert := 120
+
+# qcow2, read, created and checked
+qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED
+qcow2-all := $(qcow2-mem) FMT_QCOW2_CHECK FMT_OP_CHECK FMT_OP_INFO
+qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO BLK_ERR_TEXT),qcow2_header) \
+	$(if $(call on,$(qcow2-mem)),qcow2_map qcow2_refcount qcow2_read)
+qcow2-makes := \
+	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
+unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
+vg-y += $(qcow2-reads) $(qcow2-makes)
+tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
+TIME_qcow2_create := 120
+TIME_qcow2_check := 240
+TIME_qcow2_traps_read := 120
+qcow2-cli := FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_RAW BLK_FILE CZ_DEFLATE CLI_CONVERT CLI_CHECK
+interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO) += qcow2_read qcow2_check
+TIME_qcow2_read := 180
+interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
-qcow2-tests := qcow2_write qcow2_order
+qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_resize qcow2_traps_write \
+	$(if $(CONFIG_BLK_FAULT),qcow2_fault)
 t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
+vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
+tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
+
+# every format, in memory
+t-$(qcow2-rig) += conf/ram.o
+conf-$(qcow2-rig) += model matrix
+conf-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += model_par
+TIME_model := 120
+t-$(if $(CONFIG_BLK_FAULT),$(qcow2-rig)) += conf/fault_cases.o fixtures/poor.o
+conf-$(if $(CONFIG_THR_FIBERS),$(if $(CONFIG_BLK_FAULT),$(qcow2-rig))) += fault \
+	$(if $(CONFIG_FMT_OP_CONVERT),$(if $(CONFIG_BLK_FILE),fault_files))
+tool-$(if $(CONFIG_BLK_FILE),$(CONFIG_FMT_QCOW2_WRITE)) += fixtures/steps
+interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRITE))) += qcow2_write
+TIME_qcow2_write := 120
+TIME_qcow2_order := 120
 
 # bad images (t/fixtures/README)
 hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
@@ -73,4 +124,24 @@ TIME_hostile := 120
 endif
 
 # cli
+unit-$(CONFIG_CLI) += cli_args
+vg-$(CONFIG_CLI) += cli_args
+cli-all := CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMPARE CLI_MAP CLI_RESIZE \
+	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK CZ_DEFLATE
+cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determinism
+interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
+interop-$(call on,$(cli-all)) += $(cli-tests)
+asan-$(call on,$(cli-all)) += cli_convert cli_map
+perf-sh-$(call on,$(cli-all)) += convert
+unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
+vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
+tsan-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
+interop-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_ERR_TEXT) += io
+interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING BLK_NULL) += bench
+interop-$(call on,CLI_MEASURE $(cli-all)) += measure
+asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_ERR_TEXT) += io
+perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
+TIME_bench := 120
+TIME_io := 120
+TIME_measure := 120
 

@@ -9,10 +9,11 @@
  */
 #include "cz/cz.h"
 #include "fmt/drivers.h"
+#include "fmt/op/bufs.h"
 
-#define PIECE	    (256u << 10) /* two of them stay in a processor's cache */
+#define PIECE       (256u << 10) /* two of them stay in a processor's cache */
 #define MAX_WORKERS 32u
-#define SECTOR	    512u
+#define SECTOR      512u
 
 enum verdict { NOTHING, CONTENT, ALLOCATION, FAILED };
 
@@ -33,6 +34,8 @@ struct compare {
 	uint64_t done;
 	bool over;
 	bool tail; /* the cursor has reached the part that only one of them has */
+	struct fmt_bufs bufs;
+	unsigned workers; /* atomic: who has or hopes for a buffer */
 
 	/* What comes first, under the lock. */
 	enum verdict verdict;
@@ -51,7 +54,7 @@ struct piece {
 
 struct worker {
 	struct compare *cm;
-	uint8_t *buf; /* two pieces */
+	uint8_t *buf; /* two pieces, while there is one to compare */
 };
 
 /* ---- what was found -------------------------------------------------------------- */
@@ -205,15 +208,38 @@ static void do_piece(struct worker *w, const struct piece *p)
 	compare_data(cm, p, w->buf, p->a && p->b ? second : NULL);
 }
 
+/* False where there is no memory. The last worker has to have some; the others leave
+ * the work to those who do. */
+static bool take_buffer(struct worker *w, unsigned *number)
+{
+	struct compare *cm = w->cm;
+
+	w->buf = fmt_bufs_take(&cm->bufs, number);
+	if (w->buf)
+		return true;
+	if (__atomic_sub_fetch(&cm->workers, 1, __ATOMIC_ACQ_REL) == 0) {
+		thr_mutex_lock(&cm->lock);
+		failed_locked(cm, cm->a.image, BLK_E_SYS, -THR_ENOMEM, 0);
+		thr_mutex_unlock(&cm->lock);
+	}
+	return false;
+}
+
 static int work(void *arg)
 {
 	struct worker *w = arg;
 	struct piece p;
 	uint64_t done = 0;
+	bool more = true;
+	unsigned number;
 
-	while (next_piece(w->cm, done, &p)) {
-		do_piece(w, &p);
-		done = p.len;
+	while (more && take_buffer(w, &number)) {
+		more = next_piece(w->cm, done, &p);
+		if (more) {
+			do_piece(w, &p);
+			done = p.len;
+		}
+		fmt_bufs_give(&w->cm->bufs, number);
 		/* Where nothing ever waits, nobody else would get to run here. */
 		thr_yield();
 	}
@@ -222,32 +248,26 @@ static int work(void *arg)
 
 /* ---- the frame --------------------------------------------------------------------------- */
 
-static int run_workers(struct compare *cm)
+static void run_workers(struct compare *cm)
 {
 	struct thr_pool *pool = thr_pool_self();
 	unsigned execs = pool ? thr_pool_count(pool) : 1;
-	unsigned want = thr_in_fiber() ? THR_MIN(2 * execs + 2, MAX_WORKERS) : 1;
+	unsigned n = thr_in_fiber() ? THR_MIN(4 * execs, MAX_WORKERS) : 1;
 	struct worker w[MAX_WORKERS];
 	struct thr_group g;
-	unsigned n = 0;
 
-	for (; n < want; n++) {
-		w[n].cm = cm;
-		w[n].buf = thr_get(cm->mem, 2 * PIECE, 4096);
-		if (!w[n].buf)
-			break;
-	}
-	if (!n)
-		return -THR_ENOMEM;
+	fmt_bufs_init(&cm->bufs, n, 2 * PIECE, cm->mem);
+	cm->workers = n;
 	thr_group_init(&g);
+	for (unsigned i = 0; i < n; i++)
+		w[i].cm = cm;
 	for (unsigned i = 1; i < n; i++)
-		(void)thr_group_spawn(&g, pool ? thr_pool_exec(pool, i % execs) : NULL, work,
-			&w[i]);
+		if (thr_group_spawn(
+			    &g, pool ? thr_pool_exec(pool, i % execs) : NULL, work, &w[i]))
+			__atomic_sub_fetch(&cm->workers, 1, __ATOMIC_ACQ_REL);
 	(void)work(&w[0]);
 	(void)thr_group_wait(&g);
-	while (n--)
-		thr_put(cm->mem, w[n].buf, 2 * PIECE);
-	return 0;
+	fmt_bufs_fini(&cm->bufs);
 }
 
 static int conclude(struct compare *cm, struct blk_err *err)
@@ -296,11 +316,8 @@ int fmt_compare(struct fmt_compare *c, struct blk_err *err)
 	cm->a.image = c->a;
 	cm->b.image = c->b;
 	thr_mutex_init(&cm->lock);
-	code = run_workers(cm);
-	if (code)
-		blk_fail(err, code, BLK_E_SYS, 0, 0);
-	else
-		code = conclude(cm, err);
+	run_workers(cm);
+	code = conclude(cm, err);
 	thr_put(cm->mem, cm, sizeof(*cm));
 	return code;
 }

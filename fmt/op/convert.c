@@ -2,16 +2,15 @@
  *
  * fmt/op/convert.c - the workers of a conversion (see convert.h), and its frame.
  *
- * A worker owns one buffer of one chunk, so that memory is bounded by their number,
- * and does one chunk after another: read, find the zeroes, write the rest.
+ * A worker does one chunk after another: read, find the zeroes, write the rest. It has
+ * one buffer meanwhile, so memory is bounded by the number of workers.
  */
 #include "cz/cz.h"
 #include "fmt/op/convert.h"
 
 #define DEFAULT_FIBERS 8u
-#define MAX_FIBERS     64u
 #define DEFAULT_MEMORY (32u << 20)
-#define GRAIN	       4096u
+#define GRAIN          4096u
 
 /* A part of a chunk that is written in one request. */
 struct run {
@@ -24,8 +23,8 @@ struct run {
 struct worker {
 	struct convert *cv;
 	struct convert_chunk ck;
-	uint8_t *buf;
-	struct run *runs; /* as many as a chunk can have */
+	uint8_t *buf;     /* a chunk, while there is one */
+	struct run *runs; /* behind it: as many as a chunk can have */
 	unsigned nruns;
 	struct thr_group group;
 };
@@ -169,7 +168,7 @@ static int write_run(void *arg)
 	int err;
 
 	thr_fiber_ticket(w->ck.ticket);
-	if (convert_beyond(cv, r.off)) {
+	if (fmt_convert_beyond(cv, r.off)) {
 		blk_turn_leave(&turn);
 		return 0;
 	}
@@ -182,7 +181,7 @@ static int write_run(void *arg)
 		err = blk_pwritev(cv->c->dst, &r);
 	}
 	if (err)
-		convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
+		fmt_convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
 	return 0;
 }
 
@@ -203,7 +202,7 @@ static void spawn_run(struct worker *w, struct run *run)
 	if (!err)
 		return;
 	thr_seq_pass(&w->cv->writes, run->ticket);
-	convert_fail(w->cv, BLK_E_WRITE_AT, err, w->ck.off + run->off);
+	fmt_convert_fail(w->cv, BLK_E_WRITE_AT, err, w->ck.off + run->off);
 }
 
 static void write_runs(struct worker *w)
@@ -246,7 +245,7 @@ static void zero_chunk(struct worker *w)
 	thr_seq_pass(&cv->chunks, w->ck.ticket);
 	err = blk_zero(cv->c->dst, &r);
 	if (err)
-		convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
+		fmt_convert_fail(cv, BLK_E_WRITE_AT, err, r.off);
 }
 
 static void do_chunk(struct worker *w)
@@ -255,62 +254,55 @@ static void do_chunk(struct worker *w)
 	int err = 0;
 
 	w->nruns = 0;
-	if (!convert_beyond(w->cv, off)) {
+	if (!fmt_convert_beyond(w->cv, off)) {
 		if (w->ck.zero) {
 			zero_chunk(w);
 			return;
 		}
 		err = read_chunk(w, &off);
 		if (err)
-			convert_fail(w->cv, BLK_E_READ_AT, err, off);
+			fmt_convert_fail(w->cv, BLK_E_READ_AT, err, off);
 		else
 			find_runs(w);
 	}
 	write_runs(w);
 }
 
+/* False where there is no memory. The last worker has to have some; the others leave
+ * the work to those who do. */
+static bool take_buffer(struct worker *w, unsigned *number)
+{
+	struct convert *cv = w->cv;
+
+	w->buf = fmt_bufs_take(&cv->bufs, number);
+	if (w->buf) {
+		w->runs = (struct run *)(void *)(w->buf + cv->chunk);
+		return true;
+	}
+	if (__atomic_sub_fetch(&cv->workers, 1, __ATOMIC_ACQ_REL) == 0)
+		fmt_convert_fail(cv, BLK_E_SYS, -THR_ENOMEM, 0);
+	return false;
+}
+
 static int work(void *arg)
 {
 	struct worker *w = arg;
 	uint64_t done = 0;
+	bool more = true;
+	unsigned number;
 
-	while (convert_next(w->cv, done, &w->ck)) {
-		thr_fiber_ticket(w->ck.ticket);
-		do_chunk(w);
-		done = w->ck.len;
+	while (more && take_buffer(w, &number)) {
+		more = fmt_convert_next(w->cv, done, &w->ck);
+		if (more) {
+			thr_fiber_ticket(w->ck.ticket);
+			do_chunk(w);
+			done = w->ck.len;
+		}
+		fmt_bufs_give(&w->cv->bufs, number);
 		/* Where nothing ever waits, nobody else would get to run here. */
 		thr_yield();
 	}
 	return 0;
-}
-
-static size_t runs_size(const struct convert *cv)
-{
-	return (cv->chunk / cv->grain + 2 * CONVERT_SEGS) * sizeof(struct run);
-}
-
-static void close_worker(struct worker *w)
-{
-	if (!w)
-		return;
-	thr_put(memory(w->cv), w->buf, w->cv->chunk);
-	thr_put(memory(w->cv), w->runs, runs_size(w->cv));
-	thr_put(memory(w->cv), w, sizeof(*w));
-}
-
-static struct worker *open_worker(struct convert *cv)
-{
-	struct worker *w = thr_zget(memory(cv), sizeof(*w));
-
-	if (!w)
-		return NULL;
-	w->cv = cv;
-	w->buf = thr_get(memory(cv), cv->chunk, 4096);
-	w->runs = thr_get(memory(cv), runs_size(cv), 16);
-	if (w->buf && w->runs)
-		return w;
-	close_worker(w);
-	return NULL;
 }
 
 /* ---- the frame -------------------------------------------------------------------- */
@@ -320,31 +312,37 @@ static unsigned worker_count(const struct convert *cv)
 	uint64_t bytes = cv->c->memory ? cv->c->memory : DEFAULT_MEMORY;
 	unsigned n = cv->c->fibers ? cv->c->fibers : DEFAULT_FIBERS;
 
-	n = THR_MIN(n, MAX_FIBERS);
+	n = THR_MIN(n, FMT_BUFS_MAX);
 	if (n > bytes / cv->chunk)
 		n = (unsigned)(bytes / cv->chunk);
 	return thr_in_fiber() && n ? n : 1;
 }
 
-/* With less memory than for all of them it goes on with fewer. */
+static size_t buffer_size(const struct convert *cv)
+{
+	return cv->chunk + (cv->chunk / cv->grain + 2 * CONVERT_SEGS) * sizeof(struct run);
+}
+
 static int run_workers(struct convert *cv)
 {
-	struct worker *w[MAX_FIBERS];
+	unsigned n = worker_count(cv);
+	struct worker *w = thr_zget(memory(cv), n * sizeof(*w));
 	struct thr_group g;
-	unsigned want = worker_count(cv);
-	unsigned n = 0;
 
-	while (n < want && (w[n] = open_worker(cv)))
-		n++;
-	if (!n)
+	if (!w)
 		return -THR_ENOMEM;
+	fmt_bufs_init(&cv->bufs, n, buffer_size(cv), memory(cv));
+	cv->workers = n;
 	thr_group_init(&g);
+	for (unsigned i = 0; i < n; i++)
+		w[i].cv = cv;
 	for (unsigned i = 1; i < n; i++)
-		(void)thr_group_spawn(&g, spread(cv), work, w[i]);
-	(void)work(w[0]);
+		if (thr_group_spawn(&g, spread(cv), work, &w[i]))
+			__atomic_sub_fetch(&cv->workers, 1, __ATOMIC_ACQ_REL);
+	(void)work(&w[0]);
 	(void)thr_group_wait(&g);
-	while (n--)
-		close_worker(w[n]);
+	fmt_bufs_fini(&cv->bufs);
+	thr_put(memory(cv), w, n * sizeof(*w));
 	return 0;
 }
 

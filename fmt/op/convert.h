@@ -15,6 +15,7 @@
 #define FMT_OP_CONVERT_H
 
 #include "fmt/drivers.h"
+#include "fmt/op/bufs.h"
 
 /* Chunks are this long or one cluster, if that is more. */
 #define CONVERT_CHUNK (1u << 20)
@@ -53,9 +54,9 @@ struct convert {
 
 	/* The cursor. */
 	struct thr_mutex lock;
-	unsigned src;	 /* the source that @pos lies in */
-	uint64_t src_at; /* where it begins in the target */
-	uint64_t pos;	 /* what lies before has been handed out */
+	unsigned src;              /* the source that @pos lies in */
+	uint64_t src_at;           /* where it begins in the target */
+	uint64_t pos;              /* what lies before has been handed out */
 	struct fmt_map_extent ext; /* of that source; len 0: none */
 	struct fmt_holes holes;
 	uint64_t done;
@@ -63,7 +64,9 @@ struct convert {
 
 	struct thr_seq chunks; /* tickets of chunks */
 	struct thr_seq writes; /* tickets of their writes */
-	unsigned next_exec;    /* atomic: where writes are spread to */
+	unsigned next_exec;    /* atomic: where fibers are spread to */
+	struct fmt_bufs bufs;
+	unsigned workers; /* atomic: who has or hopes for a buffer */
 
 	/* The error that comes first in the image: under the lock. */
 	bool failed; /* atomic, for a look without the lock */
@@ -74,10 +77,10 @@ struct convert {
 
 /* Takes the next chunk: false where there is none. @done bytes have been dealt with
  * since the last call. */
-bool convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck);
+bool fmt_convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck);
 /* Records an error at @off of the target. What comes before it is still done. */
-void convert_fail(struct convert *cv, enum blk_err_id id, int code, uint64_t off);
+void fmt_convert_fail(struct convert *cv, enum blk_err_id id, int code, uint64_t off);
 /* An error lies before @off: there is no point in going on there. */
-bool convert_beyond(struct convert *cv, uint64_t off);
+bool fmt_convert_beyond(struct convert *cv, uint64_t off);
 
 #endif

@@ -10,7 +10,7 @@
 /* Zeroes are written in pieces of at most this much, so that progress shows. */
 #define ZERO_STEP (1ull << 30)
 
-void convert_fail(struct convert *cv, enum blk_err_id id, int code, uint64_t off)
+void fmt_convert_fail(struct convert *cv, enum blk_err_id id, int code, uint64_t off)
 {
 	thr_mutex_lock(&cv->lock);
 	if (!cv->failed || off < cv->fail_off) {
@@ -22,7 +22,7 @@ void convert_fail(struct convert *cv, enum blk_err_id id, int code, uint64_t off
 	thr_mutex_unlock(&cv->lock);
 }
 
-bool convert_beyond(struct convert *cv, uint64_t off)
+bool fmt_convert_beyond(struct convert *cv, uint64_t off)
 {
 	bool beyond;
 
@@ -60,8 +60,8 @@ static int find_extent(struct convert *cv)
 	if (cv->ext.len && off - cv->ext.off < cv->ext.len)
 		return 0;
 	cv->ext.len = 0;
-	return fmt_map(source(cv), cv->c->base, off, blk_size(source(cv)) - off, &cv->holes,
-		&cv->ext);
+	return fmt_map(
+		source(cv), cv->c->base, off, blk_size(source(cv)) - off, &cv->holes, &cv->ext);
 }
 
 static uint64_t extent_end(const struct convert *cv)
@@ -203,7 +203,7 @@ static bool next_locked(struct convert *cv, struct convert_chunk *ck, int *err)
 	return found;
 }
 
-bool convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck)
+bool fmt_convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck)
 {
 	const struct fmt_progress *p = &cv->c->progress;
 	uint64_t pos;
@@ -218,7 +218,7 @@ bool convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck)
 		p->fn(p->ctx, cv->done, cv->total);
 	thr_mutex_unlock(&cv->lock);
 	if (err)
-		convert_fail(cv, BLK_E_MAP_AT, err, pos);
+		fmt_convert_fail(cv, BLK_E_MAP_AT, err, pos);
 	return found;
 }
 

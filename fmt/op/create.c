@@ -17,7 +17,8 @@ static bool has_opt(const struct fmt_driver *d, const char *name)
 	return false;
 }
 
-static int opts_known(const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err)
+int fmt_create_opts_known(
+	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err)
 {
 	for (unsigned i = 0; o && i < o->n; i++)
 		if (!has_opt(d, o->v[i].key))
@@ -85,7 +86,7 @@ int fmt_create_check(struct fmt_create *c, struct blk_err *err)
 		c->format = "raw";
 	code = fmt_driver_get(c->format, &d, err);
 	if (!code)
-		code = opts_known(d, c->opts, err);
+		code = fmt_create_opts_known(d, c->opts, err);
 	if (code)
 		return code;
 	if (!d->create)

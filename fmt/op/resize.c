@@ -4,8 +4,8 @@
  */
 #include "fmt/drivers.h"
 
-int fmt_resize(struct blk *image, uint64_t size, bool shrink, enum blk_prealloc p,
-	struct blk_err *err)
+int fmt_resize(
+	struct blk *image, uint64_t size, bool shrink, enum blk_prealloc p, struct blk_err *err)
 {
 	uint64_t now = blk_size(image);
 	int code;

@@ -75,7 +75,8 @@ static void counts_dirty(struct qcow2 *q, const struct counts *c)
 {
 	unsigned order = q->h.refcount_order;
 
-	fmt_slice_dirty(q->cache, c->s, FMT_RANK_REFBLOCK, (uint32_t)((uint64_t)c->lo << order >> 3),
+	fmt_slice_dirty(q->cache, c->s, FMT_RANK_REFBLOCK,
+		(uint32_t)((uint64_t)c->lo << order >> 3),
 		(uint32_t)((((uint64_t)c->hi << order) + 7) >> 3));
 }
 
@@ -130,8 +131,8 @@ static uint32_t next_used(const uint8_t *t, unsigned order, uint32_t i, uint32_t
 
 struct search {
 	uint64_t want;
-	uint64_t pos;	     /* the next cluster to look at */
-	uint64_t start, len; /* the free run that ends there */
+	uint64_t pos;                /* the next cluster to look at */
+	uint64_t start, len;         /* the free run that ends there */
 	uint64_t first[QCOW2_HINTS]; /* the first run of 1 << i that was too short; 0: none */
 };
 
@@ -154,7 +155,8 @@ static void run_grows(struct search *f, uint64_t n)
 	f->pos += n;
 }
 
-static void search_slice(struct search *f, const uint8_t *t, unsigned order, uint32_t i, uint32_t end)
+static void search_slice(
+	struct search *f, const uint8_t *t, unsigned order, uint32_t i, uint32_t end)
 {
 	uint32_t j;
 
@@ -176,7 +178,8 @@ uint64_t qcow2_cluster_limit(const struct qcow2 *q)
 {
 	const struct blk *file = q->blk.file;
 
-	return file->grows ? 1ull << (56 - q->h.cluster_bits) : blk_size(file) >> q->h.cluster_bits;
+	return file->grows ? 1ull << (56 - q->h.cluster_bits)
+			   : blk_size(file) >> q->h.cluster_bits;
 }
 
 static unsigned hint_of(uint64_t n)
@@ -214,7 +217,8 @@ static int search_run(struct qcow2 *q, struct search *f)
 
 /* What the search has seen, which began at @from, once all from f->start to @end is
  * used. */
-static void hints_raise(struct qcow2_write *w, const struct search *f, uint64_t from, uint64_t end)
+static void hints_raise(
+	struct qcow2_write *w, const struct search *f, uint64_t from, uint64_t end)
 {
 	unsigned i;
 
@@ -340,6 +344,22 @@ static int find_room(struct qcow2 *q, uint64_t n, struct search *f, uint64_t *bl
 	}
 }
 
+static bool overlaps(
+	const struct qcow2 *q, uint64_t cluster, uint64_t n, uint64_t off, uint64_t bytes)
+{
+	uint64_t start = cluster << q->h.cluster_bits, len = n << q->h.cluster_bits;
+
+	return start < off + bytes && off < start + len;
+}
+
+/* Counts of a damaged image may call free what is its L1 or refcount table. */
+static bool is_table(const struct qcow2 *q, uint64_t cluster, uint64_t n)
+{
+	return overlaps(q, cluster, n, q->h.l1_off, (uint64_t)q->h.l1_entries * 8) ||
+	       overlaps(q, cluster, n, q->h.reft_off,
+		       (uint64_t)q->h.reft_clusters << q->h.cluster_bits);
+}
+
 int qcow2_alloc(struct qcow2 *q, uint64_t n, uint64_t *host, bool *fresh)
 {
 	struct qcow2_write *w = q->w;
@@ -349,6 +369,8 @@ int qcow2_alloc(struct qcow2 *q, uint64_t n, uint64_t *host, bool *fresh)
 
 	if (err)
 		return err;
+	if (is_table(q, f.start, n + blocks))
+		return -THR_EUCLEAN;
 	from = w->hint[hint_of(f.want)];
 	if (blocks) {
 		err = blocks_make(q, f.start, n + blocks);

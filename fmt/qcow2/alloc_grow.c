@@ -53,11 +53,11 @@ int qcow2_refblock_new(struct qcow2 *q, uint64_t i, uint64_t at)
 
 /* A new table: first its blocks, then the table, from cluster @base on. */
 struct new_table {
-	uint64_t old;	 /* entries of the old one */
+	uint64_t old; /* entries of the old one */
 	uint64_t base;
 	uint64_t blocks; /* clusters */
-	uint64_t table;	 /* clusters */
-	uint8_t *buf;	 /* one cluster */
+	uint64_t table;  /* clusters */
+	uint8_t *buf;    /* one cluster */
 };
 
 /* Sizes it for entry @i and for itself, at least, and for half as much again. */
@@ -143,16 +143,16 @@ static int put_table(struct qcow2 *q, struct new_table *t, uint64_t j)
 	if (err)
 		return err;
 	for (i = THR_MAX(first, t->old); i < first + per && i < t->old + t->blocks; i++)
-		thr_put_be64(t->buf + (i - first) * 8,
-			(t->base + (i - t->old)) << q->h.cluster_bits);
+		thr_put_be64(t->buf + (i - first) * 8, (t->base + (i - t->old))
+							       << q->h.cluster_bits);
 	return put_cluster(q, t, t->base + t->blocks + j);
 }
 
 static int write_table(struct qcow2 *q, struct new_table *t)
 {
 	uint64_t j;
-	int err = qcow2_purge(q, t->base << q->h.cluster_bits,
-		(t->blocks + t->table) << q->h.cluster_bits);
+	int err = qcow2_purge(
+		q, t->base << q->h.cluster_bits, (t->blocks + t->table) << q->h.cluster_bits);
 
 	qcow2_take_fresh(q, t->base, t->blocks + t->table);
 	for (j = 0; !err && j < t->blocks; j++)

@@ -88,6 +88,9 @@ static int repair(struct qcow2_checker *k, bool clean, struct blk_err *err)
 	int ret = qcow2_ck_pass(k, QCOW2_CK_SCAN, nothing, NULL);
 
 	if (!ret)
+		ret = settle(k->q);
+	k->hidden = false;
+	if (!ret)
 		ret = qcow2_ck_pass(k, QCOW2_CK_COUNT, compare, NULL);
 	if (!ret)
 		ret = settle(k->q);

@@ -3,6 +3,7 @@
  * fmt/qcow2/check_count.c - references counted in a window of host clusters, and
  * compared with what the image's reference counts say.
  */
+#include "cz/cz.h"
 #include "fmt/qcow2/check.h"
 
 #define CHUNK     QCOW2_CHECK_CHUNK

@@ -124,6 +124,32 @@ static void count_fragment(struct qcow2_checker *k, uint64_t host, uint64_t *nex
 	*next = host + k->q->cluster_size;
 }
 
+/* Where a cluster reads as zeroes, its host cluster can be let go: nothing is lost.
+ * True if the entry has been changed. */
+static bool unaligned_entry(struct qcow2_checker *k, uint8_t *p, uint64_t entry)
+{
+	uint64_t host = entry & QCOW2_L2E_OFF_MASK;
+	bool zero = k->q->h.version >= 3 && entry & QCOW2_L2E_ZERO;
+	const char *what = zero ? "Preallocated" : "Data";
+
+	if (zero && k->mode == QCOW2_CK_SCAN && k->c->fix & FMT_FIX_ERRORS) {
+		qcow2_ck_line(k,
+			"Repairing offset=%x: %s cluster is not properly aligned; L2 entry "
+			"corrupted.",
+			host, what);
+		k->c->corruptions_fixed++;
+		thr_put_be64(p, QCOW2_L2E_ZERO);
+		return true;
+	}
+	k->hidden = true;
+	if (qcow2_ck_found(k))
+		qcow2_ck_line(k,
+			"ERROR offset=%x: %s cluster is not properly aligned; L2 entry "
+			"corrupted.",
+			host, what);
+	return false;
+}
+
 /* One L2 entry, which is not 0. True if it has been changed. */
 static bool l2_entry(
 	struct qcow2_checker *k, uint8_t *p, uint64_t entry, bool active, uint64_t *next)
@@ -146,14 +172,8 @@ static bool l2_entry(
 	}
 	if (active && k->report)
 		count_fragment(k, host, next);
-	if (host & q->cluster_mask) {
-		k->hidden = true;
-		if (qcow2_ck_found(k))
-			qcow2_ck_line(k,
-				"ERROR offset=%x: %s cluster is not properly aligned; L2 "
-				"entry corrupted.",
-				host, entry & QCOW2_L2E_ZERO ? "Preallocated" : "Data");
-	}
+	if (host & q->cluster_mask && unaligned_entry(k, p, entry))
+		return true;
 	qcow2_ck_mark(k, host, q->cluster_size);
 	if (!active || !(k->mode & QCOW2_CK_COPIED))
 		return false;

@@ -17,16 +17,14 @@
 #define CHUNK     (64u << 10)
 #define REFT_ROOM (64u << 10)
 
-static uint64_t clusters_of(const struct qcow2_plan *p, uint64_t bytes)
+uint64_t qcow2_plan_clusters(const struct qcow2_plan *p, uint64_t bytes)
 {
 	uint64_t mask = (1ull << p->h.cluster_bits) - 1;
 
 	return (bytes >> p->h.cluster_bits) + !!(bytes & mask);
 }
 
-/* Blocks and table that count @others clusters and themselves, with a table of at
- * least p->reft clusters. */
-static void size_refcounts(struct qcow2_plan *p, uint64_t others)
+void qcow2_plan_refcounts(struct qcow2_plan *p, uint64_t others)
 {
 	unsigned block_bits = p->h.cluster_bits + 3 - p->h.refcount_order;
 	uint64_t blocks = 0, reft = p->reft;
@@ -35,7 +33,7 @@ static void size_refcounts(struct qcow2_plan *p, uint64_t others)
 		uint64_t total = others + blocks + reft;
 
 		p->blocks = (total + (1ull << block_bits) - 1) >> block_bits;
-		p->reft = THR_MAX(reft, clusters_of(p, p->blocks * 8));
+		p->reft = THR_MAX(reft, qcow2_plan_clusters(p, p->blocks * 8));
 		if (p->blocks == blocks && p->reft == reft)
 			return;
 		blocks = p->blocks;
@@ -47,19 +45,19 @@ static void size_refcounts(struct qcow2_plan *p, uint64_t others)
 static int layout(struct qcow2_plan *p, struct blk_err *err)
 {
 	unsigned bits = p->h.cluster_bits;
-	uint64_t data = clusters_of(p, p->h.size);
+	uint64_t data = qcow2_plan_clusters(p, p->h.size);
 	uint64_t l2 = (data + (1ull << (bits - 3)) - 1) >> (bits - 3);
-	uint64_t l1 = clusters_of(p, THR_MAX(l2, 1u) * 8);
+	uint64_t l1 = qcow2_plan_clusters(p, THR_MAX(l2, 1u) * 8);
 	uint64_t room = THR_MAX(REFT_ROOM >> bits, 1u);
 	bool all = p->prealloc != BLK_PREALLOC_OFF;
 
 	if (l2 * 8 > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p->h.size);
 	p->reft = 0;
-	size_refcounts(p, 1 + l1 + l2 + data);
+	qcow2_plan_refcounts(p, 1 + l1 + l2 + data);
 	if (!all) {
 		p->reft = THR_MIN(p->reft, room);
-		size_refcounts(p, 1 + l1);
+		qcow2_plan_refcounts(p, 1 + l1);
 	}
 	p->l1 = l1;
 	p->l2 = all ? l2 : 0;
@@ -141,7 +139,8 @@ static int write_tables(
 	emit_counts(&s, p, blocks);
 	if (p->l2) {
 		emit_run(&s, p, l1, l2, p->l2, QCOW2_COPIED);
-		emit_run(&s, p, l2, l2 + p->l2, clusters_of(p, p->h.size), QCOW2_COPIED);
+		emit_run(
+			&s, p, l2, l2 + p->l2, qcow2_plan_clusters(p, p->h.size), QCOW2_COPIED);
 	}
 	drain(&s);
 	thr_put(mem, s.buf, CHUNK);

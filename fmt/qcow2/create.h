@@ -23,6 +23,11 @@ struct qcow2_plan {
 
 /* Everything in p->h but the tables. */
 int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+/* How many clusters hold so many bytes. */
+uint64_t qcow2_plan_clusters(const struct qcow2_plan *p, uint64_t bytes);
+/* p->blocks and p->reft: blocks and table that count @others clusters and themselves,
+ * the table having at least the p->reft clusters that are there already. */
+void qcow2_plan_refcounts(struct qcow2_plan *p, uint64_t others);
 /* Makes p->head, which the caller gives back to c->mem. */
 int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
 

@@ -88,11 +88,6 @@ int qcow2_header_switch(struct qcow2 *q, const struct qcow2_header *h)
 	return 0;
 }
 
-int qcow2_header_write(struct qcow2 *q)
-{
-	return write_header(q, &q->h);
-}
-
 static int mark_dirty(struct qcow2 *q)
 {
 	struct qcow2_header h = q->h;

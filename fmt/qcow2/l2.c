@@ -49,7 +49,8 @@ int qcow2_l1_set(struct qcow2 *q, uint32_t i, uint64_t entry)
 
 /* A table of zeroes, of which the slice with the entry of @guest is the first to be
  * used. *after: the flush that makes its zeroes durable. */
-static int table_new(struct qcow2 *q, uint64_t host, bool fresh, uint64_t guest, uint64_t *after)
+static int table_new(
+	struct qcow2 *q, uint64_t host, bool fresh, uint64_t guest, uint64_t *after)
 {
 	uint32_t mask = fmt_cache_slice_size(q->cache) - 1;
 	uint64_t at = (guest >> q->h.cluster_bits & ((1u << q->l2_bits) - 1)) * 8;

@@ -207,8 +207,7 @@ int qcow2_map_locked(struct qcow2 *q, uint64_t off, uint64_t len, struct qcow2_e
 		return map_missing_l2(q, off, len, l1, e);
 	if (l2 & q->cluster_mask)
 		return -THR_EUCLEAN;
-	/* In a writable image a new table may not have reached the file yet. */
-	if (!q->w && l2 >= blk_size(q->blk.file))
+	if (!qcow2_exists(q, l2))
 		return -THR_EUCLEAN;
 	return map_l2(q, off, len, l2, e);
 }

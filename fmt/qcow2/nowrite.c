@@ -28,3 +28,8 @@ void qcow2_exit(struct qcow2 *q, unsigned cookie)
 	(void)q;
 	(void)cookie;
 }
+
+bool qcow2_exists(const struct qcow2 *q, uint64_t host)
+{
+	return host < blk_size(q->blk.file);
+}

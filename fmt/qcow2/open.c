@@ -133,10 +133,13 @@ static void release(struct qcow2 *q)
 	const struct thr_alloc *mem = q->blk.mem;
 
 	qcow2_codecs_close(q);
-	if (q->own_cache)
+	if (q->own_cache) {
 		fmt_cache_close(q->cache);
-	else if (q->cache)
+	} else if (q->cache) {
+		fmt_cache_lock(q->cache);
 		fmt_cache_forget(q->cache, q->blk.file, 0, UINT64_MAX);
+		fmt_cache_unlock(q->cache);
+	}
 	thr_put(mem, q->snaps, q->snaps_bytes);
 	thr_put(mem, q->backing, FMT_NAME_MAX);
 	thr_put(mem, q->backing_format, FMT_FORMAT_MAX);
@@ -249,6 +252,8 @@ const struct fmt_driver fmt_qcow2_driver = {
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	.create = qcow2_create,
 	.create_opts = qcow2_create_opts,
+	.measure = qcow2_measure,
+	.bitmaps = qcow2_bitmaps_size,
 #endif
 #ifdef CONFIG_FMT_QCOW2_CHECK
 	.check = qcow2_check,

@@ -26,6 +26,8 @@ struct dropped {
 	unsigned flags;
 };
 
+#define PIECE 65536u /* clusters */
+
 /* A part of the list, first in first out. */
 #define PART 100u
 struct qcow2_drops {
@@ -244,7 +246,22 @@ static void punch(struct qcow2 *q, const struct dropped *d)
 	}
 }
 
-/* A count that cannot be decremented is a leak: the flush was good all the same. */
+/* A count that cannot be decremented is a leak: the flush was good all the same.
+ * In pieces, so that nobody waits long for the lock. */
+static void settle_one(struct qcow2 *q, struct dropped d)
+{
+	uint64_t end = d.cluster + d.n;
+
+	for (; d.cluster < end; d.cluster += d.n) {
+		d.n = THR_MIN(end - d.cluster, PIECE);
+		if (d.flags & QCOW2_PUNCH)
+			punch(q, &d);
+		qcow2_layout_lock(q);
+		qcow2_refcount_dec(q, d.cluster, d.n);
+		qcow2_layout_unlock(q);
+	}
+}
+
 static void settle(struct qcow2 *q)
 {
 	struct dropped d;
@@ -257,11 +274,7 @@ static void settle(struct qcow2 *q)
 		fmt_cache_unlock(q->cache);
 		if (!got)
 			return;
-		if (d.flags & QCOW2_PUNCH)
-			punch(q, &d);
-		qcow2_layout_lock(q);
-		qcow2_refcount_dec(q, d.cluster, d.n);
-		qcow2_layout_unlock(q);
+		settle_one(q, d);
 	}
 }
 

@@ -259,6 +259,8 @@ int qcow2_bitmaps_walk(struct qcow2 *q,
 /* ---- create*.c, check*.c ---- */
 
 int qcow2_create(struct blk *file, const struct fmt_create *c, struct blk_err *err);
+int qcow2_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err);
+int qcow2_bitmaps_size(struct blk *b, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
 extern const struct fmt_opt qcow2_create_opts[];
 int qcow2_check(struct blk *b, struct fmt_check *c, struct blk_err *err);
 
@@ -287,6 +289,9 @@ extern const struct blk_ops qcow2_rw_ops; /* writable */
  * autoclear bits that we do not maintain, durably. Sets q->blk.ops to qcow2_rw_ops. */
 int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err);
 void qcow2_write_close(struct qcow2 *q);
+/* Whether @host lies in the file, or has been allocated past its end. The cache's
+ * lock held. */
+bool qcow2_exists(const struct qcow2 *q, uint64_t host);
 /* A request that maps host clusters is in flight. Read-only images need none. */
 unsigned qcow2_enter(struct qcow2 *q);
 void qcow2_exit(struct qcow2 *q, unsigned cookie);

@@ -77,9 +77,9 @@ static void to_status(const struct qcow2_extent *e, struct blk_extent *out)
  * up to so many steps for one question. */
 #define STATUS_STEPS 64
 
-int qcow2_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
+/* As long as the steps of the map go on alike, across L2 tables. */
+static int status_entered(struct qcow2 *q, uint64_t off, uint64_t len, struct blk_extent *e)
 {
-	struct qcow2 *q = qcow2_of(b);
 	uint64_t table = (1ull << (q->h.cluster_bits + q->l2_bits)) - 1;
 	struct qcow2_extent x;
 	struct blk_extent next;
@@ -101,4 +101,14 @@ int qcow2_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e
 		e->len += next.len;
 	}
 	return 0;
+}
+
+int qcow2_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
+{
+	struct qcow2 *q = qcow2_of(b);
+	unsigned cookie = qcow2_enter(q);
+	int err = status_entered(q, off, len, e);
+
+	qcow2_exit(q, cookie);
+	return err;
 }

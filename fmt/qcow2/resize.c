@@ -168,8 +168,10 @@ static void trim(struct qcow2 *q)
 	fmt_cache_unlock(q->cache);
 	if (!err && blk_size(file) > end << q->h.cluster_bits) {
 		err = blk_truncate(file, end << q->h.cluster_bits, BLK_PREALLOC_OFF, NULL);
+		fmt_cache_lock(q->cache);
 		if (!err)
 			q->w->fresh = end;
+		fmt_cache_unlock(q->cache);
 	}
 	thr_mutex_unlock(&q->w->layout);
 }
@@ -191,11 +193,23 @@ static int shrink(struct qcow2 *q, uint64_t size)
 	return err;
 }
 
+static int change_size(struct qcow2 *q, uint64_t size, enum blk_prealloc p)
+{
+	int err = 0;
+
+	thr_mutex_lock(&q->w->resize);
+	if (size > q->h.size)
+		err = grow(q, size, p);
+	else if (size < q->h.size)
+		err = shrink(q, size);
+	thr_mutex_unlock(&q->w->resize);
+	return err;
+}
+
 int qcow2_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
 {
 	struct qcow2 *q = qcow2_of(b);
-	uint64_t old = q->h.size;
-	int ret = 0;
+	int ret;
 
 	if (size & 511)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_SIZE_ODD, 0, size);
@@ -203,9 +217,6 @@ int qcow2_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk
 		return blk_fail(err, -THR_ENOTSUP, BLK_E_QCOW2_RESIZE_SNAPSHOTS, 0, 0);
 	if (tables_for(q, size) * 8 > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, size);
-	if (size > old)
-		ret = grow(q, size, p);
-	else if (size < old)
-		ret = shrink(q, size);
+	ret = change_size(q, size, p);
 	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, size) : 0;
 }

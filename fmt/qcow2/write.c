@@ -29,7 +29,7 @@ enum seg_kind {
 struct seg {
 	enum seg_kind kind;
 	uint64_t off, len; /* in the guest */
-	uint64_t host;	   /* of off */
+	uint64_t host;     /* of off */
 };
 
 #define SEGS 8u
@@ -54,7 +54,8 @@ void qcow2_layout_unlock(struct qcow2 *q)
 	thr_mutex_unlock(&q->w->layout);
 }
 
-void qcow2_wrote(struct qcow2 *q)
+/* Data has been written into the file. */
+static void wrote(struct qcow2 *q)
 {
 	fmt_cache_lock(q->cache);
 	fmt_cache_wrote(q->cache, q->blk.file);
@@ -91,7 +92,8 @@ static uint64_t cluster_end(const struct qcow2 *q, uint64_t off)
 
 static uint64_t clusters_of(const struct qcow2 *q, const struct seg *s)
 {
-	return (cluster_end(q, s->off + s->len) - cluster_start(q, s->off)) >> q->h.cluster_bits;
+	return (cluster_end(q, s->off + s->len) - cluster_start(q, s->off)) >>
+	       q->h.cluster_bits;
 }
 
 static bool in_place(const struct qcow2_extent *e)
@@ -165,7 +167,8 @@ static int edge_read(struct qcow2 *q, struct edge *g)
 	uint64_t size = blk_size(&q->blk);
 	uint32_t len = g->zero || g->off >= size ? 0 : (uint32_t)THR_MIN(g->len, size - g->off);
 	struct thr_iov v = {g->buf, len};
-	struct blk_req r = {.off = g->off, .len = len, .iov = &v, .niov = 1, .flags = BLK_CHILD};
+	struct blk_req r = {
+		.off = g->off, .len = len, .iov = &v, .niov = 1, .flags = BLK_CHILD};
 
 	memset(g->buf + len, 0, g->len - len);
 	return len ? qcow2_preadv(&q->blk, &r) : 0;
@@ -374,7 +377,8 @@ static int plan_batch(struct qcow2 *q, struct plan *p, uint64_t off, uint64_t en
 	return err;
 }
 
-/* ---- carrying out ------------------------------------------------------------------------- */
+/* ---- carrying out -------------------------------------------------------------------------
+ */
 
 /* Points the entries of a segment at its clusters, whose data has been written;
  * *done of them, also after an error. */
@@ -413,7 +417,7 @@ static int do_seg(struct qcow2 *q, const struct blk_req *r, const struct seg *s)
 
 	if (s->kind == SEG_IN_PLACE) {
 		err = write_data(q, r, s->off, s->len, s->host);
-		qcow2_wrote(q);
+		wrote(q);
 		return err;
 	}
 	err = write_clusters(q, r, s);
@@ -469,7 +473,7 @@ static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done
 		err = write_data(q, r, r->off + *done, x.len, x.host);
 	}
 	if (*done || err)
-		qcow2_wrote(q);
+		wrote(q);
 	return err;
 }
 

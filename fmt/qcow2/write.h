@@ -43,8 +43,10 @@ struct qcow2_write {
 	struct thr_mutex layout;
 	/* Guest clusters whose mapping is being changed. */
 	struct blk_ranges ranges;
+	/* One change of size at a time; taken before all else. */
+	struct thr_mutex resize;
 
-	/* alloc.c, under layout */
+	/* alloc.c, under layout and, to be changed, the cache's lock */
 	uint64_t hint[QCOW2_HINTS];
 	uint64_t fresh; /* clusters from here on were never written: they read as zeroes */
 
@@ -55,13 +57,13 @@ struct qcow2_write {
 	uint64_t durable; /* and those of them whose cause is durable */
 	struct thr_mutex idle_lock;
 	struct thr_cond idle;
-	uint64_t gen;	   /* atomic */
+	uint64_t gen;      /* atomic */
 	uint32_t users[2]; /* atomic: requests in flight, of even and odd generations */
 	uint32_t waiting;  /* atomic: on idle */
 
-	bool lazy;   /* counts may be behind while the dirty bit is set */
-	bool dirty;  /* atomic: the dirty bit is set, durably */
-	int err;     /* atomic: the header's state is unknown; nothing may be changed */
+	bool lazy;  /* counts may be behind while the dirty bit is set */
+	bool dirty; /* atomic: the dirty bit is set, durably */
+	int err;    /* atomic: the header's state is unknown; nothing may be changed */
 };
 
 /* Layout, then the cache's lock. */
@@ -134,8 +136,6 @@ void qcow2_drops_free(struct qcow2 *q);
  * nobody knows after a failure: nothing is written any more. Layout (or nobody
  * else) and the cache's lock held (drops). */
 int qcow2_header_switch(struct qcow2 *q, const struct qcow2_header *h);
-/* The same without any flush: of q->h as it is. */
-int qcow2_header_write(struct qcow2 *q);
 /* Before the first change of tables: sets the dirty bit where counts are lazy.
  * Neither layout nor the cache's lock held. */
 int qcow2_touch(struct qcow2 *q);
@@ -159,11 +159,11 @@ enum qcow2_edit_mode {
 
 struct qcow2_edit {
 	enum qcow2_edit_mode mode;
-	uint64_t host;	 /* DATA */
-	uint64_t after;	 /* the flush that must come first; 0: none */
-	bool hide;	 /* ZERO, ZERO_KEEP: set the flag on what is unallocated too */
-	unsigned flags;	 /* enum qcow2_drop_flags, for what is dropped */
-	uint64_t done;	 /* result: clusters that are done, also after an error */
+	uint64_t host;  /* DATA */
+	uint64_t after; /* the flush that must come first; 0: none */
+	bool hide;      /* ZERO, ZERO_KEEP: set the flag on what is unallocated too */
+	unsigned flags; /* enum qcow2_drop_flags, for what is dropped */
+	uint64_t done;  /* result: clusters that are done, also after an error */
 };
 /* Changes @n L2 entries from that of @guest on, whose tables are prepared, and
  * drops what they mapped. The caller holds the guest range. */
@@ -179,8 +179,6 @@ int qcow2_pwritev(struct blk *b, struct blk_req *r);
 int qcow2_write_range(struct qcow2 *q, const struct blk_req *r, struct blk_turn *turn);
 /* Before a request: makes room for changes. Holding nothing but a turn. */
 int qcow2_make_room(struct qcow2 *q);
-/* Says that data has been written into the file. Takes the cache's lock. */
-void qcow2_wrote(struct qcow2 *q);
 /* Whether what lies below the image reads as zeroes, and for how many bytes the
  * answer holds. No lock held. */
 int qcow2_zero_below(struct qcow2 *q, uint64_t off, uint64_t len, bool *zero, uint64_t *n);

@@ -17,6 +17,7 @@ static void init(struct qcow2 *q, struct qcow2_write *w, bool repair)
 	unsigned i;
 
 	thr_mutex_init(&w->layout);
+	thr_mutex_init(&w->resize);
 	thr_mutex_init(&w->idle_lock);
 	thr_cond_init(&w->idle);
 	blk_ranges_init(&w->ranges);

@@ -15,7 +15,7 @@
 
 struct job {
 	bool discard;
-	bool unmap;	/* give host clusters up */
+	bool unmap;     /* give host clusters up */
 	bool must_keep; /* BLK_NO_FALLBACK: no data may be written */
 };
 
@@ -66,8 +66,8 @@ static void decide_v3(struct qcow2 *q, const struct job *j, uint64_t off, uint64
 		break;
 	}
 	s->kind = STEP_EDIT;
-	s->len = x->kind == QCOW2_UNALLOCATED ? to_table_end(q, off, x->len) :
-						to_table_end(q, off, len);
+	s->len = x->kind == QCOW2_UNALLOCATED ? to_table_end(q, off, x->len)
+					      : to_table_end(q, off, len);
 	s->edit.mode = j->unmap ? QCOW2_EDIT_ZERO : QCOW2_EDIT_ZERO_KEEP;
 	s->edit.hide = below && !j->discard;
 }
@@ -89,7 +89,8 @@ static void decide_v2(struct qcow2 *q, const struct job *j, uint64_t off,
 	s->edit.mode = QCOW2_EDIT_CLEAR;
 }
 
-static bool wants_below(const struct qcow2 *q, const struct job *j, const struct qcow2_extent *x)
+static bool wants_below(
+	const struct qcow2 *q, const struct job *j, const struct qcow2_extent *x)
 {
 	if (x->kind == QCOW2_UNALLOCATED)
 		return !j->discard;
@@ -97,7 +98,8 @@ static bool wants_below(const struct qcow2 *q, const struct job *j, const struct
 }
 
 /* Whole clusters from @off on. */
-static int decide(struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, struct step *s)
+static int decide(
+	struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, struct step *s)
 {
 	struct qcow2_extent x;
 	bool zero = false;
@@ -153,7 +155,8 @@ static int write_zeroes(struct qcow2 *q, const struct job *j, uint64_t off, uint
 /* One step: the range is held from deciding to doing, so that what is there cannot
  * change in between. Data is written without it, since writing takes it itself; who
  * writes there at the same time has no order with us. */
-static int one_step(struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, uint64_t *done)
+static int one_step(
+	struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, uint64_t *done)
 {
 	unsigned cookie = qcow2_enter(q);
 	struct blk_range lock;

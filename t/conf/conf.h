@@ -24,25 +24,47 @@ struct conf_row {
 extern const struct conf_row conf_rows[];
 extern const unsigned conf_nrows;
 
-/* An image of a row in a folder of its own, and what it should hold. */
+struct conf;
+
+/* Where an image lies. Each may fail the test. */
+struct conf_place {
+	/* An empty image of c->size bytes, over a backing file of those bytes. */
+	void (*make)(struct conf *c, const uint8_t *backing);
+	struct blk *(*open)(struct conf *c, unsigned blk_flags, unsigned flags);
+	/* What is left when all is closed is looked at once more, and goes. */
+	void (*remove)(struct conf *c);
+};
+extern const struct conf_place conf_files; /* in a folder of its own */
+
+/* An image of a row, and what it should hold. */
 struct conf {
 	const struct conf_row *row;
+	const struct conf_place *place;
 	char dir[64];
 	char image[96], base[96];
-	struct blk *b; /* open for writing */
-	uint8_t *model, *buf; /* size bytes each */
-	uint64_t size;
+	struct conf_ram *ram; /* conf_ram */
+	struct blk *b;        /* open for writing */
+	uint8_t *model, *buf; /* room bytes each */
+	uint64_t size, room;
 	uint64_t seed;
 };
 
+/* In files, with room for twice its size; or anywhere with other room. */
 void conf_open(struct conf *c, const struct conf_row *row);
+void conf_open_at(struct conf *c, const struct conf_row *row, const struct conf_place *place,
+	uint64_t room);
 void conf_close(struct conf *c); /* checks the image once more and removes it */
 void conf_reopen(struct conf *c, unsigned blk_flags);
 uint32_t conf_random(struct conf *c, uint32_t below);
 /* The whole disk reads as the model. */
 void conf_compare(struct conf *c);
-/* The image has no corruption and, where leaks are not allowed, no leaks. */
+/* The image, which is not open for writing elsewhere, has no corruption and no leaks. */
 void conf_check(struct conf *c);
+/* Fails with the sentence of an error. */
+void conf_fail(const struct blk_err *err);
+/* The options of a row. */
+struct blk_opts conf_opts(const struct conf_row *row);
+const struct conf_row *conf_row_find(const char *name); /* or NULL */
 
 /* One seeded step: write, zero, discard, read or flush. */
 void conf_step(struct conf *c);

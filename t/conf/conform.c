@@ -202,7 +202,8 @@ static int write_in_parallel(void *arg)
 	thr_group_init(&g);
 	for (i = 0; i < WRITERS; i++) {
 		w[i] = (struct writer){c, i};
-		thr_group_spawn(&g, thr_pool_exec(pool, i % thr_pool_count(pool)), writer_run, &w[i]);
+		thr_group_spawn(
+			&g, thr_pool_exec(pool, i % thr_pool_count(pool)), writer_run, &w[i]);
 	}
 	return thr_group_wait(&g);
 }
@@ -229,7 +230,8 @@ static void converts_to_a_raw_copy(struct conf *c)
 	struct blk_err err = BLK_ERR_INIT;
 	uint8_t *copy = calloc(1, c->size);
 	struct blk *mem;
-	struct fmt_convert cv = {.src = &c->b, .nsrc = 1, .dst_is_zero = true, .sparse = 4096, .fibers = 4};
+	struct fmt_convert cv = {
+		.src = &c->b, .nsrc = 1, .dst_is_zero = true, .sparse = 4096, .fibers = 4};
 	unsigned i;
 
 	assert_non_null(copy);
@@ -249,7 +251,10 @@ struct conf_case {
 	void (*run)(struct conf *c);
 };
 
-#define CASE(f) {#f, f}
+#define CASE(f)                                                                                \
+	{                                                                                      \
+#f, f                                                                          \
+	}
 
 static const struct conf_case cases[] = {
 	CASE(fresh_image_reads_as_its_backing_file),

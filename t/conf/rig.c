@@ -15,7 +15,7 @@ uint32_t conf_random(struct conf *c, uint32_t below)
 	return (uint32_t)((c->seed >> 33) % below);
 }
 
-static void fail_err(const struct blk_err *err)
+void conf_fail(const struct blk_err *err)
 {
 #ifdef CONFIG_BLK_ERR_TEXT
 	char text[1024];
@@ -27,6 +27,23 @@ static void fail_err(const struct blk_err *err)
 #endif
 }
 
+const struct conf_row *conf_row_find(const char *name)
+{
+	for (unsigned i = 0; i < conf_nrows; i++)
+		if (!strcmp(conf_rows[i].name, name))
+			return &conf_rows[i];
+	return NULL;
+}
+
+struct blk_opts conf_opts(const struct conf_row *row)
+{
+	struct blk_opts opts = {row->opts, 0};
+
+	while (opts.n < CONF_OPTS && row->opts[opts.n].key)
+		opts.n++;
+	return opts;
+}
+
 static void fill(uint8_t *p, size_t len, uint8_t first)
 {
 	size_t i;
@@ -35,26 +52,21 @@ static void fill(uint8_t *p, size_t len, uint8_t first)
 		p[i] = (uint8_t)(first + i / 512 + (i & 7));
 }
 
-static void base_make(struct conf *c)
+/* ---- in files ------------------------------------------------------------------- */
+
+static void base_make(struct conf *c, const uint8_t *data)
 {
-	uint8_t *data = calloc(1, c->row->backing);
-	uint64_t half = c->row->backing / 2;
 	FILE *f = fopen(c->base, "wb");
 
-	assert_non_null(data);
 	assert_non_null(f);
-	fill(data, half / 2, 17);
-	fill(data + half, c->row->backing - half, 99);
 	assert_int_equal(fwrite(data, 1, c->row->backing, f), c->row->backing);
 	fclose(f);
-	memcpy(c->model, data, c->row->backing < c->size ? c->row->backing : c->size);
-	free(data);
 }
 
-static void image_make(struct conf *c)
+static void files_make(struct conf *c, const uint8_t *backing)
 {
 	struct blk_err err = BLK_ERR_INIT;
-	struct blk_opts opts = {c->row->opts, 0};
+	struct blk_opts opts = conf_opts(c->row);
 	struct fmt_create f = {
 		.name = c->image,
 		.format = c->row->format,
@@ -64,49 +76,85 @@ static void image_make(struct conf *c)
 		.mem = &thr_heap,
 	};
 
-	while (opts.n < CONF_OPTS && c->row->opts[opts.n].key)
-		opts.n++;
+	snprintf(c->dir, sizeof(c->dir), "/tmp/conf.XXXXXX");
+	assert_non_null(mkdtemp(c->dir));
+	snprintf(c->image, sizeof(c->image), "%s/image", c->dir);
+	snprintf(c->base, sizeof(c->base), "%s/base.raw", c->dir);
 	if (c->row->backing) {
+		base_make(c, backing);
 		f.backing = "base.raw";
 		f.backing_format = "raw";
 	}
 	if (fmt_create(&f, &err))
-		fail_err(&err);
+		conf_fail(&err);
 }
 
-static void image_open(struct conf *c, unsigned blk_flags)
+static struct blk *files_open(struct conf *c, unsigned blk_flags, unsigned flags)
 {
 	struct blk_err err = BLK_ERR_INIT;
+	struct blk *b = NULL;
 	struct fmt_open o = {
 		.name = c->image,
 		.format = c->row->format,
 		.blk_flags = blk_flags,
+		.flags = flags,
 		.mem = &thr_heap,
 	};
 
-	if (fmt_open(&c->b, &o, &err))
-		fail_err(&err);
+	if (fmt_open(&b, &o, &err))
+		conf_fail(&err);
+	return b;
+}
+
+static void files_remove(struct conf *c)
+{
+	unlink(c->image);
+	unlink(c->base);
+	rmdir(c->dir);
+}
+
+const struct conf_place conf_files = {
+	.make = files_make,
+	.open = files_open,
+	.remove = files_remove,
+};
+
+/* ---- anywhere --------------------------------------------------------------------- */
+
+static void make(struct conf *c)
+{
+	uint64_t len = c->row->backing, half = len / 2;
+	uint8_t *data = calloc(1, len + 1);
+
+	assert_non_null(data);
+	fill(data, half / 2, 17);
+	fill(data + half, len - half, 99);
+	memcpy(c->model, data, THR_MIN(len, c->size));
+	c->place->make(c, data);
+	free(data);
+}
+
+void conf_open_at(struct conf *c, const struct conf_row *row, const struct conf_place *place,
+	uint64_t room)
+{
+	memset(c, 0, sizeof(*c));
+	c->row = row;
+	c->place = place;
+	c->size = row->size;
+	c->room = room;
+	c->seed = 1;
+	c->model = calloc(1, room);
+	c->buf = malloc(room);
+	assert_non_null(c->model);
+	assert_non_null(c->buf);
+	make(c);
+	c->b = place->open(c, BLK_RDWR, 0);
 	assert_int_equal(blk_size(c->b), c->size);
 }
 
 void conf_open(struct conf *c, const struct conf_row *row)
 {
-	memset(c, 0, sizeof(*c));
-	c->row = row;
-	c->size = row->size;
-	c->seed = 1;
-	snprintf(c->dir, sizeof(c->dir), "/tmp/conf.XXXXXX");
-	assert_non_null(mkdtemp(c->dir));
-	snprintf(c->image, sizeof(c->image), "%s/image", c->dir);
-	snprintf(c->base, sizeof(c->base), "%s/base.raw", c->dir);
-	c->model = calloc(1, 2 * row->size);
-	c->buf = malloc(2 * row->size);
-	assert_non_null(c->model);
-	assert_non_null(c->buf);
-	if (row->backing)
-		base_make(c);
-	image_make(c);
-	image_open(c, BLK_RDWR);
+	conf_open_at(c, row, &conf_files, 2 * row->size);
 }
 
 void conf_close(struct conf *c)
@@ -116,9 +164,7 @@ void conf_close(struct conf *c)
 		c->b = NULL;
 	}
 	conf_check(c);
-	unlink(c->image);
-	unlink(c->base);
-	rmdir(c->dir);
+	c->place->remove(c);
 	free(c->model);
 	free(c->buf);
 }
@@ -127,7 +173,8 @@ void conf_reopen(struct conf *c, unsigned blk_flags)
 {
 	assert_int_equal(fmt_close(c->b), 0);
 	c->b = NULL;
-	image_open(c, blk_flags);
+	c->b = c->place->open(c, blk_flags, 0);
+	assert_int_equal(blk_size(c->b), c->size);
 }
 
 void conf_compare(struct conf *c)
@@ -149,13 +196,13 @@ void conf_check(struct conf *c)
 	struct fmt_check ck = {0};
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b;
-	struct fmt_open o = {.name = c->image, .format = c->row->format, .mem = &thr_heap};
 
 	assert_non_null(d);
 	if (!d->check)
 		return;
-	if (fmt_open(&b, &o, &err) || fmt_check(b, &ck, &err))
-		fail_err(&err);
+	b = c->place->open(c, 0, 0);
+	if (fmt_check(b, &ck, &err))
+		conf_fail(&err);
 	fmt_close(b);
 	assert_int_equal(ck.check_errors, 0);
 	assert_int_equal(ck.corruptions, 0);
@@ -187,8 +234,8 @@ void conf_discard(struct conf *c, uint64_t off, uint64_t len)
 	assert_int_equal(blk_pread(c->b, off, c->buf, len), 0);
 	for (i = 0; i < len; i++) {
 		if (c->buf[i] && c->buf[i] != c->model[off + i])
-			fail_msg("discard shows byte %llu as %02x", (unsigned long long)(off + i),
-				c->buf[i]);
+			fail_msg("discard shows byte %llu as %02x",
+				(unsigned long long)(off + i), c->buf[i]);
 	}
 	memcpy(c->model + off, c->buf, len);
 }

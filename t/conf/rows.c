@@ -7,8 +7,16 @@
 #define M (1u << 20)
 #define K (1u << 10)
 
-#define V2(cl) {"compat", "0.10"}, {"cluster_size", cl}
-#define V3(cl, bits) {"compat", "1.1"}, {"cluster_size", cl}, {"refcount_bits", bits}
+#define V2(cl)                                                                                 \
+	{"compat", "0.10"},                                                                    \
+	{                                                                                      \
+		"cluster_size", cl                                                             \
+	}
+#define V3(cl, bits)                                                                           \
+	{"compat", "1.1"}, {"cluster_size", cl},                                               \
+	{                                                                                      \
+		"refcount_bits", bits                                                          \
+	}
 
 const struct conf_row conf_rows[] = {
 #ifdef CONFIG_FMT_RAW
@@ -29,29 +37,65 @@ const struct conf_row conf_rows[] = {
 	{.name = "v3-64k-r16", .format = "qcow2", .size = 4 * M, .opts = {V3("64k", "16")}},
 	{.name = "v3-64k-r64", .format = "qcow2", .size = 4 * M, .opts = {V3("64k", "64")}},
 	{.name = "v3-2M-r16", .format = "qcow2", .size = 9 * M, .opts = {V3("2M", "16")}},
-	{.name = "v3-lazy", .format = "qcow2", .size = 2 * M,
+	{.name = "v3-lazy",
+		.format = "qcow2",
+		.size = 2 * M,
 		.opts = {V3("4k", "16"), {"lazy_refcounts", "on"}}},
-	{.name = "v3-odd-size", .format = "qcow2", .size = M + 512 * 3, .opts = {V3("64k", "16")}},
-	{.name = "v3-metadata", .format = "qcow2", .size = 2 * M,
-		.opts = {V3("64k", "16"), {"preallocation", "metadata"}}},
-	{.name = "v3-falloc", .format = "qcow2", .size = 2 * M,
-		.opts = {V3("64k", "16"), {"preallocation", "falloc"}}},
-	{.name = "v3-full", .format = "qcow2", .size = 2 * M,
-		.opts = {V3("64k", "16"), {"preallocation", "full"}}},
-	{.name = "v2-over-short", .format = "qcow2", .size = 2 * M, .backing = M + 512 * 5,
-		.opts = {V2("64k")}},
-	{.name = "v2-over-long", .format = "qcow2", .size = M + 512, .backing = 2 * M, .opts = {V2("4k")}},
-	{.name = "v2-512-over-short", .format = "qcow2", .size = M / 2, .backing = M / 4 + 512,
-		.opts = {V2("512")}},
-	{.name = "v3-over-short", .format = "qcow2", .size = 2 * M, .backing = M + 512 * 5,
+	{.name = "v3-odd-size",
+		.format = "qcow2",
+		.size = M + 512 * 3,
 		.opts = {V3("64k", "16")}},
-	{.name = "v3-over-long", .format = "qcow2", .size = M + 512, .backing = 2 * M,
+	{.name = "v3-metadata",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {V3("64k", "16"), {"preallocation", "metadata"}}},
+	{.name = "v3-falloc",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {V3("64k", "16"), {"preallocation", "falloc"}}},
+	{.name = "v3-full",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {V3("64k", "16"), {"preallocation", "full"}}},
+	{.name = "v2-over-short",
+		.format = "qcow2",
+		.size = 2 * M,
+		.backing = M + 512 * 5,
+		.opts = {V2("64k")}},
+	{.name = "v2-over-long",
+		.format = "qcow2",
+		.size = M + 512,
+		.backing = 2 * M,
+		.opts = {V2("4k")}},
+	{.name = "v2-512-over-short",
+		.format = "qcow2",
+		.size = M / 2,
+		.backing = M / 4 + 512,
+		.opts = {V2("512")}},
+	{.name = "v3-over-short",
+		.format = "qcow2",
+		.size = 2 * M,
+		.backing = M + 512 * 5,
+		.opts = {V3("64k", "16")}},
+	{.name = "v3-over-long",
+		.format = "qcow2",
+		.size = M + 512,
+		.backing = 2 * M,
 		.opts = {V3("4k", "16")}},
-	{.name = "v3-512-over-long", .format = "qcow2", .size = M / 4, .backing = M / 2,
+	{.name = "v3-512-over-long",
+		.format = "qcow2",
+		.size = M / 4,
+		.backing = M / 2,
 		.opts = {V3("512", "8")}},
-	{.name = "v3-2M-over-short", .format = "qcow2", .size = 7 * M, .backing = 3 * M + 512,
+	{.name = "v3-2M-over-short",
+		.format = "qcow2",
+		.size = 7 * M,
+		.backing = 3 * M + 512,
 		.opts = {V3("2M", "16")}},
-	{.name = "v3-lazy-over-same", .format = "qcow2", .size = 2 * M, .backing = 2 * M,
+	{.name = "v3-lazy-over-same",
+		.format = "qcow2",
+		.size = 2 * M,
+		.backing = 2 * M,
 		.opts = {V3("64k", "16"), {"lazy_refcounts", "on"}}},
 #endif
 };

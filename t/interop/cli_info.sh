@@ -28,6 +28,9 @@ create -f qcow2 bits.q 64M
 "$peer" bitmap --add -g 2M --disable bits.q 'b 1'
 create -f qcow2 dirty.q 64M
 printf '\1' | dd of=dirty.q bs=1 seek=79 conv=notrunc status=none
+create -f qcow2 --object secret,id=s,data=abc -o encrypt.format=aes,encrypt.key-secret=s aes.q 1M
+create -f qcow2 --object secret,id=s,data=abc -o encrypt.format=aes,encrypt.key-secret=s \
+	-u -b missing.q -F qcow2 aes2.q 1M
 name=$(printf 'n\303\251 \360\237\222\276 "\\\001\377.raw')
 printf x >"$name"
 

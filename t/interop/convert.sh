@@ -57,6 +57,7 @@ both_ways b.raw preallocation=full
 # Compressed and backed images of the peer's.
 for type in zlib zstd; do
 	"$peer" convert -c -O qcow2 -o compression_type=$type a.raw packed.q || exit 1
+	"$ours" map packed.q 2>&1 | grep -q 'it needs CONFIG_CZ' && continue
 	check "compressed with $type" "$ours" convert packed.q back.raw
 	check '... is the same bytes' cmp a.raw back.raw
 done

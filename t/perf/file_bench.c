@@ -10,7 +10,7 @@
  *   ENGINE req/s USER-us SYSTEM-us
  *
  * with the processor time for each request. Without FILE: every engine, on a file
- * of its own in the present folder.
+ * of its own in the folder $B.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -129,8 +129,11 @@ static int run(struct bench *t)
 static int run_all(struct bench *t)
 {
 	static const char *const engines[] = {"sync", "threads", "aio", "uring", "auto"};
+	const char *dir = getenv("B");
+	char name[4096];
 
-	t->file = "file_bench.img";
+	snprintf(name, sizeof(name), "%s/file_bench.img", dir ? dir : ".");
+	t->file = name;
 	if (blk_create(t->file, 64 << 20, BLK_PREALLOC_FULL, &thr_heap, NULL))
 		return 1;
 	for (int mode = 0; mode < 4; mode++) {

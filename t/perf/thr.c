@@ -91,13 +91,6 @@ static void switch_256(unsigned long n)
 	switch_among(n, 256);
 }
 
-static void switch_tickets(unsigned long n)
-{
-	thr_fiber_ticket(1);
-	switch_among(n, 16);
-	thr_fiber_ticket(THR_NO_TICKET);
-}
-
 static void park_and_wake(unsigned long n)
 {
 	while (n--) {
@@ -298,7 +291,6 @@ static const struct bench benches[] = {
 	{"create, run and end a fiber, 256 at a time", 1 << 20, spawn_256},
 	{"switch between 2 fibers", 1 << 22, switch_2},
 	{"switch among 256 fibers", 1 << 22, switch_256},
-	{"switch among 16 fibers, one with a ticket", 1 << 22, switch_tickets},
 	{"wake and wait, nothing to wait for", 1 << 20, park_and_wake},
 	{"ping-pong through two semaphores", 1 << 20, sem_ping_pong},
 	{"lock and unlock a mutex", 1 << 22, mutex},

@@ -349,6 +349,5 @@ int main(void)
 		cmocka_unit_test(test_probe),
 	};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -356,13 +356,13 @@ struct op {
 	uint64_t sector, n; /* what it changes; of a resize also the new size */
 	uint64_t size;
 	uint8_t byte;
-	uint8_t *left;		/* a discard: what it left, a byte for each sector */
-	uint64_t began, ended;	/* on the clock of the log */
-	unsigned first, last;	/* the order of beginnings and ends, for equal times */
-	bool durable;		/* at the cut that is looked at */
+	uint8_t *left;         /* a discard: what it left, a byte for each sector */
+	uint64_t began, ended; /* on the clock of the log */
+	unsigned first, last;  /* the order of beginnings and ends, for equal times */
+	bool durable;          /* at the cut that is looked at */
 };
 
-#define OPS	100u
+#define OPS     100u
 #define SECTORS 4096u
 
 struct crash {
@@ -434,8 +434,8 @@ static void carry_out(struct crash *c, struct op *o)
  * hit again and again. */
 static void choose(struct crash *c, struct op *o, unsigned fiber)
 {
-	static const enum what kinds[] = {WRITE, WRITE, WRITE, WRITE, WRITE, ZERO, ZERO, DISCARD,
-		FLUSH, FLUSH, FLUSH, RESIZE};
+	static const enum what kinds[] = {WRITE, WRITE, WRITE, WRITE, WRITE, ZERO, ZERO,
+		DISCARD, FLUSH, FLUSH, FLUSH, RESIZE};
 	uint32_t cluster = c->b->zero_align / 512;
 	uint64_t part = size_of(c) / c->fibers, first = part * fiber;
 
@@ -499,8 +499,8 @@ static void crash_record(struct crash *c, const struct geo *geo, uint64_t seed, 
 		c->backing = backing_new(geo->backing);
 	image_make(c->disk, geo);
 	c->start = disk_copy(c->disk);
-	file = disk_lend(c->disk,
-		(fibers > 1 ? LEND_YIELD : 0) | (c->stale ? LEND_NO_DISCARD : 0));
+	file = disk_lend(
+		c->disk, (fibers > 1 ? LEND_YIELD : 0) | (c->stale ? LEND_NO_DISCARD : 0));
 	assert_int_equal(blk_log_open(&c->log, file, NULL, NULL, &thr_heap, NULL), 0);
 	c->b = image_open(c->log, c->backing, 0);
 	work_all(c);
@@ -687,14 +687,14 @@ static void crash_check(struct crash *c)
 	blk_close(disk);
 }
 
-/* More of them by hand: CUTS=N; few under valgrind. */
+/* More of them by hand: CUTS=N; few under valgrind and sanitizers. */
 static uint64_t states_wanted(void)
 {
-	const char *s = getenv("CUTS"), *w = getenv("W");
+	const char *n = getenv("CUTS"), *w = getenv("W"), *s = getenv("S");
 
-	if (s)
-		return strtoull(s, NULL, 10);
-	return w && *w ? 8 : 80;
+	if (n)
+		return strtoull(n, NULL, 10);
+	return (w && *w) || (s && *s) ? 8 : 80;
 }
 
 static void crash_run(const struct geo *geo, uint64_t seed, unsigned fibers, uint64_t states)

@@ -110,6 +110,5 @@ int main(void)
 		cmocka_unit_test(test_get),
 	};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

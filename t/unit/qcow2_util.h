@@ -101,8 +101,8 @@ static inline void im_free(struct im *m)
 	free(m->p);
 }
 
-static inline int im_try(struct im *m, unsigned flags, unsigned blk_flags, struct fmt_cache *cache,
-	struct blk **out, struct blk_err *err)
+static inline int im_try(struct im *m, unsigned flags, unsigned blk_flags,
+	struct fmt_cache *cache, struct blk **out, struct blk_err *err)
 {
 	struct fmt_open o = {.format = "qcow2",
 		.flags = flags,

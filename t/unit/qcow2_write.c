@@ -91,8 +91,7 @@ static void step_write(struct rig *g, uint64_t off, uint64_t len)
 {
 	uint64_t cut = rnd(&g->seed, (uint32_t)len + 1);
 	uint8_t byte = (uint8_t)rnd(&g->seed, 256);
-	struct thr_iov v[3] = {
-		{g->buf, 7}, {g->buf + 7, cut}, {g->buf + 7 + cut, len - cut}};
+	struct thr_iov v[3] = {{g->buf, 7}, {g->buf + 7, cut}, {g->buf + 7 + cut, len - cut}};
 	struct blk_req r = {.off = off, .len = len, .iov = v, .niov = 3, .iov_off = 7};
 
 	for (uint64_t i = 0; i < len; i++)
@@ -327,8 +326,9 @@ static void crowd_one(const struct geo *geo)
 		m[i].i = i;
 		m[i].model = calloc(c.sectors / FIBERS, 1);
 		for (uint64_t s = 0; i < FIBERS && s < c.sectors / FIBERS; s++)
-			m[i].model[s] = (s * FIBERS + i) * 512 < geo->backing ?
-						backing_byte((s * FIBERS + i) * 512) : 0;
+			m[i].model[s] = (s * FIBERS + i) * 512 < geo->backing
+						? backing_byte((s * FIBERS + i) * 512)
+						: 0;
 	}
 	assert_int_equal(thr_pool_open(&p, 2, &thr_heap), 0);
 	assert_int_equal(thr_pool_run(p, crowd_run, &j), 0);

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cli/io.c - platter io: reads, writes and looks at an image by commands, from -c or
+ * from standard input.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/help.h"
+#include "cli/io.h"
+
+struct args {
+	struct io_open open;
+	char **commands;
+	unsigned n;
+	bool misalign;
+};
+
+/* ---- the file ------------------------------------------------------------------ */
+
+static bool is_one_of(const char *s, const char *const *words)
+{
+	while (*words && strcmp(s, *words))
+		words++;
+	return *words;
+}
+
+/* -1 after a message; else whether discards go to the file. */
+static int take_discard(const char *s, bool *on)
+{
+	static const char *const yes[] = {"unmap", "on", NULL};
+	static const char *const no[] = {"ignore", "off", NULL};
+
+	*on = !s || is_one_of(s, yes);
+	if (*on || is_one_of(s, no))
+		return 0;
+	cli_error("Invalid discard option: %s", s);
+	return -1;
+}
+
+static int judge(const struct io_open *o)
+{
+	static const char *const engines[] = {
+		"threads", "native", "io_uring", "sync", "aio", "uring", "auto", NULL};
+
+	if (cli_cache_ok("cache", o->cache))
+		return -1;
+	if (!o->engine || is_one_of(o->engine, engines))
+		return 0;
+	cli_error("Invalid aio option: %s", o->engine);
+	return -1;
+}
+
+/* The content of the disk decides what a probed raw image is next time. */
+static void warn_probed(const struct io_open *o, const struct blk *image)
+{
+	if (!o->format && image->file && fmt_driver_of(image) == fmt_driver_find("raw"))
+		cli_warn("Image format was not specified for '%s' and probing guessed raw",
+			o->name);
+}
+
+static int open_image(struct io *io, const struct io_open *o)
+{
+	struct blk_opt engine = {"file.engine", o->engine};
+	struct blk_opts opts = {&engine, o->engine ? 1u : 0u};
+	struct cli_open co = {
+		.name = o->name,
+		.format = o->format,
+		.cache = o->direct ? "none" : o->cache,
+		.blk_flags = o->read_only ? 0 : BLK_RDWR,
+		.opts = &opts,
+	};
+	struct blk_err err = BLK_ERR_INIT;
+	char *what;
+
+	if (o->share)
+		co.blk_flags |= BLK_SHARE;
+	if (!cli_open_err(&io->image, &co, &err)) {
+		warn_probed(o, io->image);
+		return 0;
+	}
+	if (asprintf(&what, "can't open device %s", o->name) < 0)
+		return cli_no_memory();
+	cli_fail_in(what, &err);
+	free(what);
+	return -1;
+}
+
+int io_open_file(struct io *io, const struct io_open *o)
+{
+	bool discard;
+
+	if (io->image) {
+		cli_error("file open already, try 'help close'");
+		return -1;
+	}
+	if (take_discard(o->discard, &discard) || judge(o))
+		return -1;
+	if (o->share && !o->read_only) {
+		cli_error("can't open device %s: force-share=on can only be used with "
+			  "read-only images",
+			o->name);
+		return -1;
+	}
+	io->no_discard = !discard;
+	return open_image(io, o);
+}
+
+int io_close_file(struct io *io)
+{
+	int ret;
+
+	io_job_drain(io);
+	ret = cli_close(io->image);
+	io->image = NULL;
+	return ret ? -1 : 0;
+}
+
+/* -o: the format and the device's options that have options of their own here. */
+static int take_options(struct cli_opts *l, struct io_open *o, char **driver, char **name)
+{
+	*driver = cli_opts_take(l, "driver");
+	*name = cli_opts_take(l, "file.filename");
+	if (l->o.n) {
+		cli_error("Option '%s' is not supported yet", l->v[0].key);
+		return -1;
+	}
+	if (*driver)
+		o->format = *driver;
+	if (*name)
+		o->name = *name;
+	return 0;
+}
+
+static int parse_open(struct io_open *o, struct cli_opts *l, int argc, char **argv)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt(argc, argv, "rnkUt:i:d:o:")) != -1) {
+		switch (c) {
+		case 'r':
+			o->read_only = true;
+			break;
+		case 'n':
+			o->direct = true;
+			break;
+		case 'k':
+			o->engine = "native";
+			break;
+		case 'U':
+			o->share = true;
+			break;
+		case 't':
+			o->cache = optarg;
+			break;
+		case 'i':
+			o->engine = optarg;
+			break;
+		case 'd':
+			o->discard = optarg;
+			break;
+		case 'o':
+			if (cli_opts_add(l, optarg))
+				return -1;
+			break;
+		default:
+			return io_command_usage(argv[0]);
+		}
+	}
+	if (argc - optind > 1)
+		return io_command_usage(argv[0]);
+	o->name = argv[optind];
+	return 0;
+}
+
+int io_open(struct io *io, int argc, char **argv)
+{
+	struct cli_opts l = {0};
+	struct io_open o = {0};
+	char *driver = NULL, *name = NULL;
+	int ret = parse_open(&o, &l, argc, argv);
+
+	if (!ret)
+		ret = take_options(&l, &o, &driver, &name);
+	if (!ret && !o.name)
+		ret = io_command_usage(argv[0]);
+	if (!ret)
+		ret = io_open_file(io, &o);
+	free(driver);
+	free(name);
+	cli_opts_free(&l);
+	return ret;
+}
+
+/* ---- lines ------------------------------------------------------------------------ */
+
+struct input {
+	char *buf;
+	size_t room, have;
+	bool ended;
+};
+
+static int more_room(struct input *in)
+{
+	size_t room = in->room ? 2 * in->room : 4096;
+	char *buf;
+
+	if (in->have + 1 < in->room)
+		return 0;
+	buf = realloc(in->buf, room);
+	if (!buf)
+		return cli_no_memory();
+	in->buf = buf;
+	in->room = room;
+	return 0;
+}
+
+/* Waits until there is something to read, and lets requests go on. */
+static void wait_for_input(struct io *io)
+{
+	struct pollfd fds[] = {
+		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = thr_exec_fd(io->exec), .events = POLLIN},
+	};
+
+	while (io->running) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return;
+		if (fds[0].revents)
+			return;
+		thr_exec_poll(io->exec, 0);
+		io_job_reap(io);
+	}
+}
+
+/* The next line in @in->buf, without its newline and ended with a NUL; *used is what
+ * it takes up. NULL at the end. */
+static char *next_line(struct io *io, struct input *in, size_t *used)
+{
+	for (;;) {
+		char *nl = in->have ? memchr(in->buf, '\n', in->have) : NULL;
+		ssize_t n;
+
+		if (nl || (in->ended && in->have)) {
+			*used = nl ? (size_t)(nl - in->buf) + 1 : in->have;
+			in->buf[nl ? *used - 1 : *used] = '\0';
+			return in->buf;
+		}
+		if (in->ended || more_room(in))
+			return NULL;
+		wait_for_input(io);
+		n = read(STDIN_FILENO, in->buf + in->have, in->room - in->have - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		in->ended = n <= 0;
+		in->have += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static int run_input(struct io *io)
+{
+	struct input in = {0};
+	size_t used = 0;
+	int ret = 0;
+	char *line;
+
+	while (!io->quit) {
+		printf("%s> ", cli_prog);
+		fflush(stdout);
+		line = next_line(io, &in, &used);
+		if (!line)
+			break;
+		if (io_command(io, line))
+			ret = 1;
+		in.have -= THR_MIN(used, in.have);
+		memmove(in.buf, in.buf + used, in.have);
+	}
+	free(in.buf);
+	return ret;
+}
+
+/* ---- the program --------------------------------------------------------------------- */
+
+static void help(void)
+{
+	cli_version();
+	printf("usage: %s%s [options] [-c command]... [file]\n"
+	       "Runs commands on a disk image: those of -c, else lines of standard input.\n\n"
+	       "  -c, --cmd COMMAND    run a command; '-c help' lists them\n"
+	       "  -f, --format FMT     the image format; without it the content tells\n"
+	       "  -r, --read-only      open it for reading only\n"
+	       "  -n, --nocache        as -t none\n"
+	       "  -m, --misalign       use memory that O_DIRECT cannot take as it is\n"
+	       "  -i, --aio ENGINE     threads, native or io_uring; sync, auto, aio, uring\n"
+	       "  -k, --native-aio     as -i native\n"
+	       "  -t, --cache MODE     none, writeback, writethrough, directsync or unsafe\n"
+	       "  -d, --discard MODE   unmap or ignore\n"
+	       "  -U, --force-share    although others may be writing to it\n"
+	       "  -h, --help           display this help and exit\n"
+	       "  -V, --version        output version information and exit\n",
+		cli_prog, strcmp(cli_prog, "platter") ? "" : " io");
+}
+
+static const struct option long_options[] = {
+	CLI_LONG_HELP,
+	{"version", no_argument, NULL, 'V'},
+	{"cmd", required_argument, NULL, 'c'},
+	{"format", required_argument, NULL, 'f'},
+	{"read-only", no_argument, NULL, 'r'},
+	{"snapshot", no_argument, NULL, 's'},
+	{"nocache", no_argument, NULL, 'n'},
+	{"copy-on-read", no_argument, NULL, 'C'},
+	{"misalign", no_argument, NULL, 'm'},
+	{"native-aio", no_argument, NULL, 'k'},
+	{"aio", required_argument, NULL, 'i'},
+	{"cache", required_argument, NULL, 't'},
+	{"discard", required_argument, NULL, 'd'},
+	{"trace", required_argument, NULL, 'T'},
+	CLI_LONG_SHARE,
+	CLI_LONG_OBJECT,
+	CLI_LONG_IMAGE_OPTS,
+	CLI_LONG_END,
+};
+
+/* 0, 1 after a message, or -1: there is nothing left to do. */
+static int take_option(struct args *a, int c)
+{
+	struct io_open *o = &a->open;
+
+	switch (c) {
+	case 'V':
+		cli_version();
+		return -1;
+	case 'c':
+		a->commands[a->n++] = optarg;
+		return 0;
+	case 'f':
+		o->format = optarg;
+		return 0;
+	case 'r':
+		o->read_only = true;
+		return 0;
+	case 'n':
+		o->direct = true;
+		return 0;
+	case 'm':
+		a->misalign = true;
+		return 0;
+	case 'k':
+		o->engine = "native";
+		return 0;
+	case 'i':
+		o->engine = optarg;
+		return 0;
+	case 't':
+		o->cache = optarg;
+		return 0;
+	case 'd':
+		o->discard = optarg;
+		return 0;
+	case 'U':
+		o->share = true;
+		return 0;
+	case 's':
+		return cli_error("--snapshot is not supported yet");
+	case 'C':
+		return cli_error("--copy-on-read is not supported yet");
+	case 'T':
+		return cli_error("This program has no trace points");
+	}
+	return 1;
+}
+
+static int parse(struct args *a, int argc, char **argv)
+{
+	int c, ret;
+
+	if (argc >= 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
+		help();
+		return -1;
+	}
+	while ((c = cli_getopt(argc, argv, ":hVc:f:rsnCmki:t:d:T:U", long_options)) != -1) {
+		ret = c == CLI_OPT_BAD ? 1 : take_option(a, c);
+		if (ret)
+			return ret;
+	}
+	if (argc - optind > 1)
+		return cli_usage("Too many arguments: '%s'", argv[optind + 1]);
+	a->open.name = argv[optind];
+	return 0;
+}
+
+static int run_commands(struct io *io, const struct args *a)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < a->n && !io->quit; i++)
+		if (io_command(io, a->commands[i]))
+			ret = 1;
+	return ret;
+}
+
+static int run(const struct args *a)
+{
+	struct io io = {.misalign = a->misalign};
+	int ret = thr_exec_open(&io.exec, &thr_heap);
+
+	if (ret)
+		return cli_error("%s", blk_strerror(ret));
+	io.ended_tail = &io.ended;
+	if (a->open.name && io_open_file(&io, &a->open))
+		ret = 1;
+	else
+		ret = a->n ? run_commands(&io, a) : run_input(&io);
+	if (io.image && io_close_file(&io))
+		ret = 1;
+	thr_exec_close(io.exec);
+	return ret;
+}
+
+int cli_io(int argc, char **argv)
+{
+	struct args a = {0};
+	int ret;
+
+	opterr = 0;
+	a.commands = calloc((size_t)argc, sizeof(char *));
+	if (!a.commands)
+		return cli_no_memory();
+	ret = parse(&a, argc, argv);
+	if (!ret)
+		ret = run(&a);
+	free(a.commands);
+	return ret < 0 ? 0 : ret;
+}

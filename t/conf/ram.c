@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * t/conf/ram.c - images of the conformance suite in memory: fast, and with devices
+ * and caches such as files seldom have.
+ */
+#include <stdlib.h>
+
+#include "fmt/cache.h"
+#include "t/conf/ram.h"
+
+static struct blk *lend(struct conf_ram *m, struct blk *disk)
+{
+	struct blk *b = disk_lend(disk, m->lend | LEND_PREALLOC);
+
+	if (m->align) {
+		b->align = m->align;
+		b->zero_align = m->align;
+	}
+	return b;
+}
+
+static void ram_make(struct conf *c, const uint8_t *backing)
+{
+	const struct fmt_driver *d = fmt_driver_find(c->row->format);
+	struct blk_err err = BLK_ERR_INIT;
+	struct blk_opts opts = conf_opts(c->row);
+	struct fmt_create f = {
+		.name = "image",
+		.format = c->row->format,
+		.size = c->size,
+		.has_size = true,
+		.opts = &opts,
+		.unsafe_backing = true,
+		.mem = &thr_heap,
+	};
+	struct blk *file;
+
+	assert_non_null(d);
+	c->ram = calloc(1, sizeof(*c->ram));
+	assert_non_null(c->ram);
+	c->ram->disk = disk_new();
+	if (c->row->backing) {
+		c->ram->base = disk_new();
+		assert_int_equal(blk_pwrite(c->ram->base, 0, backing, c->row->backing), 0);
+		f.backing = "base.raw";
+		f.backing_format = "raw";
+	}
+	file = lend(c->ram, c->ram->disk);
+	if (d->create(file, &f, &err))
+		conf_fail(&err);
+	blk_close(file);
+}
+
+static struct blk *open_on(struct blk *file, const char *format, unsigned blk_flags,
+	unsigned flags, struct fmt_cache *cache)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	struct blk *b = NULL;
+	struct fmt_open o = {
+		.format = format,
+		.blk_flags = blk_flags,
+		.flags = flags,
+		.cache = cache,
+		.mem = &thr_heap,
+	};
+
+	if (fmt_open_on(&b, file, &o, &err)) {
+		blk_close(file);
+		conf_fail(&err);
+	}
+	return b;
+}
+
+static struct blk *ram_open(struct conf *c, unsigned blk_flags, unsigned flags)
+{
+	struct conf_ram *m = c->ram;
+	struct blk *b = open_on(lend(m, m->disk), c->row->format, blk_flags, flags, m->cache);
+
+	if (m->base)
+		fmt_set_backing(b, open_on(lend(m, m->base), "raw", 0, 0, NULL));
+	return b;
+}
+
+static void ram_remove(struct conf *c)
+{
+	struct conf_ram *m = c->ram;
+
+	if (fmt_driver_find(c->row->format)->check)
+		image_assert_sound(m->disk);
+	blk_close(m->disk);
+	blk_close(m->base);
+	fmt_cache_close(m->cache);
+	free(m);
+	c->ram = NULL;
+}
+
+const struct conf_place conf_ram = {
+	.make = ram_make,
+	.open = ram_open,
+	.remove = ram_remove,
+};
+
+void conf_ram_rewire(struct conf *c, unsigned lend_flags, uint32_t align, uint32_t slices)
+{
+	struct conf_ram *m = c->ram;
+
+	assert_int_equal(fmt_close(c->b), 0);
+	c->b = NULL;
+	fmt_cache_close(m->cache);
+	m->cache = NULL;
+	if (slices)
+		assert_int_equal(fmt_cache_open(&m->cache, 512, slices, &thr_heap), 0);
+	m->lend = lend_flags;
+	m->align = align;
+	c->b = ram_open(c, BLK_RDWR, 0);
+	assert_int_equal(blk_size(c->b), c->size);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the commands share: option lists, numbers, sizes for people, JSON.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cli/args.c"
+#include "cli/error.c"
+#include "cli/human.c"
+#include "cli/json.c"
+
+const char *cli_prog = "test";
+
+void cli_help(void)
+{
+}
+
+/* Messages of the parts under test end up here and not in the TAP. */
+static char *message;
+static size_t message_len;
+static FILE *real;
+
+static void listen(void)
+{
+	real = stderr;
+	stderr = open_memstream(&message, &message_len);
+	assert_non_null(stderr);
+}
+
+/* What was said since listen(); free it. */
+static char *heard(void)
+{
+	fclose(stderr);
+	stderr = real;
+	return message;
+}
+
+static int add_quietly(struct cli_opts *l, const char *arg)
+{
+	int ret;
+
+	listen();
+	ret = cli_opts_add(l, arg);
+	free(heard());
+	return ret;
+}
+
+static void option_lists(void **state)
+{
+	struct cli_opts l = {0};
+	char *s;
+
+	(void)state;
+	assert_int_equal(cli_opts_add(&l, "a=1,b=x=y,c=,flag"), 0);
+	assert_int_equal(cli_opts_add(&l, "b=one,,two,,,d=,,"), 0);
+	assert_string_equal(blk_opt(&l.o, "a"), "1");
+	assert_string_equal(blk_opt(&l.o, "b"), "one,two,");
+	assert_string_equal(blk_opt(&l.o, "c"), "");
+	assert_string_equal(blk_opt(&l.o, "d"), ",");
+	assert_string_equal(blk_opt(&l.o, "flag"), "on");
+	assert_null(blk_opt(&l.o, "e"));
+	assert_int_equal(l.o.n, 6);
+	assert_false(l.help);
+
+	s = cli_opts_take(&l, "b");
+	assert_string_equal(s, "one,two,");
+	free(s);
+	assert_null(blk_opt(&l.o, "b"));
+	assert_null(cli_opts_take(&l, "b"));
+	assert_int_equal(l.o.n, 4);
+	assert_string_equal(blk_opt(&l.o, "d"), ",");
+
+	assert_int_equal(cli_opts_add(&l, "z=1,help"), 0);
+	assert_true(l.help);
+	cli_opts_free(&l);
+	assert_int_equal(cli_opts_add(&l, "?"), 0);
+	assert_true(l.help);
+	assert_int_equal(l.o.n, 0);
+	assert_int_equal(add_quietly(&l, ""), 1);
+	assert_int_equal(add_quietly(&l, ",a=1"), 1);
+	assert_int_equal(cli_opts_add(&l, "a=1,"), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(cli_opts_add(&l, "k=v"), 0);
+	assert_int_equal(l.o.n, 101);
+	cli_opts_free(&l);
+}
+
+static void sizes(void **state)
+{
+	uint64_t v;
+	char *s;
+
+	(void)state;
+	assert_int_equal(cli_size("image size", "1.5G", &v), 0);
+	assert_int_equal(v, 1610612736);
+	assert_int_equal(cli_size("image size", "9223372036854775807", &v), 0);
+	listen();
+	assert_int_equal(cli_size("image size", "9223372036854775808", &v), 1);
+	s = heard();
+	assert_string_equal(s, "test: Invalid image size specified. Must be between 0 and "
+			       "9223372036854775807.\n");
+	free(s);
+	listen();
+	assert_int_equal(cli_size("image size", "much", &v), 1);
+	assert_int_equal(cli_size("image size", "", &v), 1);
+	assert_int_equal(cli_size("image size", "-1", &v), 1);
+	s = heard();
+	assert_non_null(strstr(s, "You may use k, M, G, T, P or E suffixes"));
+	free(s);
+}
+
+static void numbers(void **state)
+{
+	unsigned v = 7;
+
+	(void)state;
+	assert_int_equal(cli_number("16", 1, 16, &v), 0);
+	assert_int_equal(v, 16);
+	assert_int_equal(cli_number("17", 1, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number("0", 1, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number("", 0, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number("-1", 0, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number(" 1", 0, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number("1x", 0, 16, &v), -THR_EINVAL);
+	assert_int_equal(cli_number("99999999999999999999", 0, 16, &v), -THR_EINVAL);
+	assert_int_equal(v, 16);
+}
+
+static void output_words(void **state)
+{
+	bool json = true;
+
+	(void)state;
+	assert_int_equal(cli_output("human", &json), 0);
+	assert_false(json);
+	assert_int_equal(cli_output("json", &json), 0);
+	assert_true(json);
+	listen();
+	assert_int_equal(cli_output("xml", &json), 1);
+	free(heard());
+}
+
+/* The loop of every command, over the arguments of one. */
+static int options_of(char **argv, int *last)
+{
+	static const struct option options[] = {CLI_LONG_HELP, CLI_LONG_OBJECT,
+		CLI_LONG_IMAGE_OPTS, CLI_LONG_SHARE, CLI_LONG_END};
+	int argc = 0, c, n = 0;
+
+	while (argv[argc])
+		argc++;
+	optind = 0;
+	opterr = 0;
+	while ((c = cli_getopt(argc, argv, ":f:U", options)) != -1) {
+		*last = c;
+		if (c == CLI_OPT_BAD)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+static void options(void **state)
+{
+	static const struct {
+		char *argv[5];
+		int n, last;
+		const char *said;
+	} rows[] = {
+		{{"x", "-f", "raw", "-U"}, 2, 'U', ""},
+		{{"x", "file", "--force-share"}, 1, 'U', ""},
+		{{"x", "--", "-z"}, 0, 0, ""},
+		{{"x", "-z"}, -1, '?', "test: unrecognized option '-z'\n"},
+		{{"x", "--zz"}, -1, '?', "test: unrecognized option '--zz'\n"},
+		{{"x", "-f"}, -1, '?', "test: missing argument for option '-f'\n"},
+		{{"x", "--object", "secret"}, -1, '?', "test: --object is not supported yet\n"},
+		{{"x", "--image-opts"}, -1, '?', "test: --image-opts is not supported yet\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++) {
+		char *argv[5];
+		int last = 0;
+		char *s;
+
+		memcpy(argv, rows[i].argv, sizeof(argv));
+		listen();
+		assert_int_equal(options_of(argv, &last), rows[i].n);
+		s = heard();
+		assert_int_equal(last, rows[i].last);
+		assert_memory_equal(s, rows[i].said, strlen(rows[i].said));
+		free(s);
+	}
+}
+
+static void sizes_for_people(void **state)
+{
+	static const struct {
+		uint64_t v;
+		const char *s;
+	} rows[] = {
+		{0, "0 B"},
+		{999, "999 B"},
+		{1000, "0.977 KiB"},
+		{1024, "1 KiB"},
+		{1536, "1.5 KiB"},
+		{200704, "196 KiB"},
+		{1047552, "0.999 MiB"},
+		{1048576, "1 MiB"},
+		{12345679360, "11.5 GiB"},
+		{1ull << 63, "8 EiB"},
+		{UINT64_MAX, "16 EiB"},
+	};
+	char buf[CLI_HUMAN_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++)
+		assert_string_equal(cli_human_size(rows[i].v, buf), rows[i].s);
+}
+
+static char *json_of(void (*fn)(struct cli_json *j, const void *arg), const void *arg)
+{
+	struct cli_json j;
+	size_t len;
+	char *s;
+	FILE *f = open_memstream(&s, &len);
+
+	assert_non_null(f);
+	cli_json_begin(&j, f);
+	fn(&j, arg);
+	fclose(f);
+	return s;
+}
+
+static void put_all(struct cli_json *j, const void *arg)
+{
+	(void)arg;
+	cli_json_open(j, NULL, false);
+	cli_json_num(j, "n", UINT64_MAX);
+	cli_json_open(j, "a", true);
+	cli_json_bool(j, NULL, true);
+	cli_json_bool(j, NULL, false);
+	cli_json_open(j, NULL, false);
+	cli_json_str(j, "s", "x");
+	cli_json_close(j, false);
+	cli_json_close(j, true);
+	cli_json_close(j, false);
+	cli_json_end(j);
+}
+
+static void put_string_arg(struct cli_json *j, const void *arg)
+{
+	cli_json_str(j, NULL, arg);
+}
+
+static void json_layout(void **state)
+{
+	char *s = json_of(put_all, NULL);
+
+	(void)state;
+	assert_string_equal(s, "{\n"
+			       "    \"n\": 18446744073709551615,\n"
+			       "    \"a\": [\n"
+			       "        true,\n"
+			       "        false,\n"
+			       "        {\n"
+			       "            \"s\": \"x\"\n"
+			       "        }\n"
+			       "    ]\n"
+			       "}\n");
+	free(s);
+}
+
+static void json_strings_are_ascii_and_valid(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{"", "\"\""},
+		{"a\"b\\c/", "\"a\\\"b\\\\c/\""},
+		{"\n\t\r\b\f\x01\x1f\x7f", "\"\\n\\t\\r\\b\\f\\u0001\\u001F\\u007F\""},
+		{"\xc3\xa9", "\"\\u00E9\""},
+		{"\xe2\x82\xac", "\"\\u20AC\""},
+		{"\xf0\x9f\x92\xbe", "\"\\uD83D\\uDCBE\""},
+		{"\xf4\x8f\xbf\xbf", "\"\\uDBFF\\uDFFF\""},
+		/* Too long, too large, surrogates, cut short, stray. */
+		{"\xc0\x80", "\"\\uFFFD\\uFFFD\""},
+		{"\xe0\x80\x80", "\"\\uFFFD\""},
+		{"\xf4\x90\x80\x80", "\"\\uFFFD\""},
+		{"\xed\xa0\x80", "\"\\uFFFD\""},
+		{"\xe2\x82x", "\"\\uFFFDx\""},
+		{"\xe2\x82", "\"\\uFFFD\""},
+		{"\x80\xff", "\"\\uFFFD\\uFFFD\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++) {
+		char *s = json_of(put_string_arg, rows[i].in);
+
+		assert_string_equal(s, rows[i].out);
+		free(s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(option_lists),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(output_words),
+		cmocka_unit_test(options),
+		cmocka_unit_test(sizes_for_people),
+		cmocka_unit_test(json_layout),
+		cmocka_unit_test(json_strings_are_ascii_and_valid),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
