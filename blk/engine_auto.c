@@ -79,12 +79,29 @@ static int64_t cached_read(struct blk_file *f, struct file_io *io)
 	return n;
 }
 
+/* Into the cache. The kernel lets one writer at a time into a regular file and has
+ * the others spin, processor and all: they had better park here, so that their
+ * executors go on reading. */
+static int64_t copied_write(struct blk_file *f, struct file_io *io)
+{
+	int64_t n;
+
+	if (f->device)
+		return blk_file_sys_rw(io);
+	thr_mutex_lock(&f->write_lock);
+	n = blk_file_sys_rw(io);
+	thr_mutex_unlock(&f->write_lock);
+	return n;
+}
+
 static int64_t auto_rw(struct blk_file *f, struct file_io *io)
 {
 	const struct rank *r;
 	int64_t n = -EAGAIN;
 
-	if (f->memory || (!f->direct && io->write && !io->rwf))
+	if (io->write && !io->rwf && !f->direct)
+		return copied_write(f, io);
+	if (f->memory)
 		return blk_file_sys_rw(io);
 	if (!f->direct && !io->write)
 		n = cached_read(f, io);

@@ -143,6 +143,7 @@ static int open_config(
 	f->fd = fd;
 	f->direct = o->flags & BLK_NOCACHE;
 	f->engine = c->engine;
+	thr_mutex_init(&f->write_lock);
 	blk_file_flush_init(f);
 	ret = setup(f, c, &st, err);
 	if (ret) {

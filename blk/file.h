@@ -72,6 +72,8 @@ struct blk_file {
 	dev_t dev;       /* what file it is; the device's number for a block device */
 	ino_t ino;
 
+	struct thr_mutex write_lock; /* of writes into the cache, see engine_auto.c */
+
 	/* Flushes: generations, of which one at a time is at the device. */
 	struct thr_mutex flush_lock;
 	struct thr_cond flush_cond;
