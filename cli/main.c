@@ -3,6 +3,7 @@
  * cli/main.c - the commands, and the names that the program goes by: through a link
  * called qemu-img it speaks as qemu-img.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,11 @@ int main(int argc, char **argv)
 {
 	const char *name = argc ? base_name(argv[0]) : "";
 	int first;
+
+	/* A file that may not grow any more, or a reader that has gone, is an error of
+	 * the write that meets it. */
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
 
 	if (!strcmp(name, "qemu-io") || !strcmp(name, "qemu-nbd"))
 		return run_link(name, argc, argv);

@@ -128,7 +128,7 @@ unit-$(CONFIG_CLI) += cli_args
 vg-$(CONFIG_CLI) += cli_args
 cli-all := CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMPARE CLI_MAP CLI_RESIZE \
 	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK CZ_DEFLATE
-cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determinism
+cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determinism limits
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
 asan-$(call on,$(cli-all)) += cli_convert cli_map
