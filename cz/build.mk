@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-cz-y += codec.o zero.o
-cz-$(CONFIG_CZ_DEFLATE) += deflate_zlib.o
-cz-$(CONFIG_CZ_ZSTD) += zstd.o
-ifneq ($(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),)
-cz-y += lent.o
+cz-y += codec.o secret.o zero.o
+cz-$(CONFIG_HOSTED) += estimate.o random.o
+cz-$(CONFIG_CZ_DEFLATE) += deflate_zlib.o lent.o
+cz-$(CONFIG_CZ_LIBDEFLATE) += deflate_libdeflate.o
+cz-$(CONFIG_CZ_ZSTD) += zstd.o zstd_encode.o
+ifeq ($(CONFIG_CZ_DEFLATE),)
+cz-$(CONFIG_CZ_ZSTD) += lent.o
 endif
+cz-$(CONFIG_CZ_CRYPTO) += cipher.o cipher_spec.o digest.o hmac.o openssl.o pbkdf2.o
 
 cz-lib-CZ_DEFLATE := zlib
+cz-lib-CZ_LIBDEFLATE := libdeflate
 cz-lib-CZ_ZSTD := zstd
+cz-lib-CZ_CRYPTO := crypto

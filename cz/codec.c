@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cz/codec.c - the codec table: one row an id, with the decoder that this build
+ * cz/codec.c - the codec table: one row an id, with the codecs that this build
  * brings or that the embedder has registered. Part of the firmware build.
  */
 #include "cz/cz.h"
@@ -16,14 +16,21 @@ static const struct codec_row rows[] = {
 	[CZ_ZSTD] = {"zstd", "CONFIG_CZ_ZSTD"},
 };
 
-static const struct cz_codec *codecs[THR_ARRAY_SIZE(rows)] = {
+/* The preferred ones of an id first. */
+static const struct cz_codec *const built[] = {
+#ifdef CONFIG_CZ_LIBDEFLATE
+	&cz_deflate_libdeflate,
+#endif
 #ifdef CONFIG_CZ_DEFLATE
-	[CZ_DEFLATE] = &cz_deflate_zlib,
+	&cz_deflate_zlib,
 #endif
 #ifdef CONFIG_CZ_ZSTD
-	[CZ_ZSTD] = &cz_zstd,
+	&cz_zstd,
 #endif
+	NULL,
 };
+
+static const struct cz_codec *registered[THR_ARRAY_SIZE(rows)];
 
 /* An id may come straight from a disk. */
 static bool id_known(enum cz_codec_id id)
@@ -33,7 +40,20 @@ static bool id_known(enum cz_codec_id id)
 
 const struct cz_codec *cz_codec_find(enum cz_codec_id id)
 {
-	return id_known(id) ? codecs[id] : NULL;
+	if (!id_known(id))
+		return NULL;
+	if (registered[id])
+		return registered[id];
+	for (unsigned i = 0; built[i]; i++) {
+		if (built[i]->id == id)
+			return built[i];
+	}
+	return NULL;
+}
+
+const struct cz_codec *cz_codec_built(unsigned i)
+{
+	return i < THR_ARRAY_SIZE(built) ? built[i] : NULL;
 }
 
 const char *cz_codec_name(enum cz_codec_id id)
@@ -49,5 +69,5 @@ const char *cz_codec_symbol(enum cz_codec_id id)
 void cz_codec_register(const struct cz_codec *c)
 {
 	THR_ASSERT(id_known(c->id));
-	codecs[c->id] = c;
+	registered[c->id] = c;
 }

@@ -8,12 +8,13 @@
 #include "cz/cz.h"
 
 extern const struct cz_codec cz_deflate_zlib;
+extern const struct cz_codec cz_deflate_libdeflate;
 extern const struct cz_codec cz_zstd;
 
 /* Lends an allocator handle to a library whose free function does not say the
- * size. The decoders here have at most two blocks at a time; a third-party
+ * size. zlib's encoder has five blocks at a time, the decoders two; a third-party
  * library that wants more than the table holds is told that there is no memory. */
-#define CZ_LENT_MAX 4
+#define CZ_LENT_MAX 6
 
 struct cz_lent {
 	const struct thr_alloc *mem;
@@ -26,5 +27,80 @@ struct cz_lent {
 void cz_lent_init(struct cz_lent *l, const struct thr_alloc *mem);
 void *cz_lent_get(struct cz_lent *l, size_t size);
 void cz_lent_put(struct cz_lent *l, void *p);
+
+/* The encoding half of cz_zstd (zstd_encode.c). */
+struct cz_zstd_enc {
+	const struct thr_alloc *mem;
+	void *work;
+	size_t work_size;
+	size_t max;
+	int level;
+};
+
+int cz_zstd_encode_init(void *ctx, const struct thr_alloc *mem, int level, size_t max);
+void cz_zstd_encode_fini(void *ctx);
+int cz_zstd_encode(void *ctx, void *dst, size_t dlen, const void *src, size_t slen);
+
+/* ---- OpenSSL (openssl.c); its types by their tags, so that only the files that
+ * call it see its headers ---- */
+
+struct evp_cipher_st;
+struct evp_cipher_ctx_st;
+struct evp_md_st;
+struct evp_md_ctx_st;
+struct ossl_lib_ctx_st;
+struct ossl_provider_st;
+
+/* The library context that an algorithm was found in: none for the default one,
+ * one of our own where the legacy module had to be loaded. Outlives what was
+ * fetched. */
+struct cz_ossl {
+	struct ossl_lib_ctx_st *lib;
+	struct ossl_provider_st *legacy;
+};
+
+/* NULL where OpenSSL has no algorithm of that name; freed by the caller. */
+struct evp_cipher_st *cz_ossl_cipher(struct cz_ossl *o, const char *name);
+struct evp_md_st *cz_ossl_md(struct cz_ossl *o, const char *name);
+void cz_ossl_fini(struct cz_ossl *o);
+
+/* What cz_cipher_new() needs of a cipher (cipher_spec.c). */
+struct cz_cipher_row {
+	const char *name;   /* "aes-256" */
+	const char *family; /* "aes", as in LUKS headers */
+	const char *evp;    /* in ECB mode; NULL where OpenSSL has none */
+	uint8_t key_len;
+	uint8_t block;
+};
+
+/* NULL for an id that there is none of. */
+const struct cz_cipher_row *cz_cipher_row(enum cz_cipher_id id);
+/* The cipher of that family whose key has that length, or -ENOENT for a family
+ * that is not known and -EINVAL for a length that is not its. */
+int cz_cipher_of_family(const char *family, size_t key_len);
+
+/* An EVP digest context of that id (digest.c). */
+struct cz_md {
+	struct evp_md_ctx_st *ctx;
+	struct cz_ossl ossl;
+	size_t size;
+};
+
+int cz_md_init(struct cz_md *m, enum cz_digest_id id);
+void cz_md_fini(struct cz_md *m);
+
+/* HMAC under one key (hmac.c): the two keyed states, and one at work. */
+struct cz_prf {
+	struct cz_md inner;
+	struct evp_md_ctx_st *outer;
+	struct evp_md_ctx_st *work;
+	size_t size;
+};
+
+int cz_prf_init(struct cz_prf *f, enum cz_digest_id id, const void *key, size_t key_len);
+void cz_prf_fini(struct cz_prf *f);
+int cz_prf_begin(struct cz_prf *f);
+int cz_prf_update(struct cz_prf *f, const void *p, size_t len);
+int cz_prf_end(struct cz_prf *f, void *out);
 
 #endif

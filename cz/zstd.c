@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cz/zstd.c - one zstd frame (RFC 8878) decoded by libzstd.
+ * cz/zstd.c - one zstd frame (RFC 8878) decoded by libzstd; the codec's row.
  *
  * A frame that is all there and gives no more than is wanted, which is what image
  * formats hold, is decoded in one go, straight into the caller's buffer. One that
@@ -101,9 +101,17 @@ static int zstd_decode(void *ctx, void *dst, size_t dlen, const void *src, size_
 
 const struct cz_codec cz_zstd = {
 	.name = "zstd",
+	.lib = "libzstd",
 	.id = CZ_ZSTD,
 	.decode_ctx_size = sizeof(struct zstd),
 	.decode_init = zstd_init,
 	.decode_fini = zstd_fini,
 	.decode = zstd_decode,
+	.level_min = 1,
+	.level_default = 4,
+	.level_max = 19,
+	.encode_ctx_size = sizeof(struct cz_zstd_enc),
+	.encode_init = cz_zstd_encode_init,
+	.encode_fini = cz_zstd_encode_fini,
+	.encode = cz_zstd_encode,
 };

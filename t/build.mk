@@ -25,9 +25,12 @@ vg-y += thr_base thr_none $(if $(CONFIG_THR_FIBERS),$(thr-tests))
 tsan-$(CONFIG_THR_FIBERS) += $(thr-tests)
 
 # cz
-unit-y += cz_codec cz_zero
-perf-y += cz_zero
-vg-y += cz_codec cz_zero
+cz-tests := cz_codec cz_encode cz_estimate cz_secret cz_zero
+cz-tests += $(if $(CONFIG_CZ_CRYPTO),cz_cipher cz_digest)
+unit-y += $(cz-tests)
+perf-y += cz_codec cz_zero
+perf-$(CONFIG_CZ_CRYPTO) += cz_cipher cz_digest
+vg-y += $(filter-out cz_encode,$(cz-tests))
 
 # blk
 blk-tests := blk_err blk_opt blk_req
@@ -83,7 +86,7 @@ qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO BLK_ERR_TEXT),qcow2_heade
 qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
-vg-y += $(qcow2-reads) $(qcow2-makes)
+vg-y += $(qcow2-reads) $(filter-out qcow2_create,$(qcow2-makes))
 tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120
 TIME_qcow2_check := 240
@@ -103,13 +106,22 @@ vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-t
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 
 # every format, in memory
-t-$(qcow2-rig) += conf/ram.o
-conf-$(qcow2-rig) += model matrix
-conf-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += model_par
+ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
+	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT
+ram-rig := $(call on,$(ram-needs))
+t-$(ram-rig) += conf/ram.o
+conf-$(ram-rig) += model matrix
+vg-$(ram-rig) += model matrix
 TIME_model := 120
-t-$(if $(CONFIG_BLK_FAULT),$(qcow2-rig)) += conf/fault_cases.o fixtures/poor.o
-conf-$(if $(CONFIG_THR_FIBERS),$(if $(CONFIG_BLK_FAULT),$(qcow2-rig))) += fault \
-	$(if $(CONFIG_FMT_OP_CONVERT),$(if $(CONFIG_BLK_FILE),fault_files))
+ram-par := $(call on,$(ram-needs) THR_FIBERS)
+conf-$(ram-par) += model_par
+vg-$(ram-par) += model_par
+tsan-$(ram-par) += model_par
+ram-fault := $(call on,$(ram-needs) THR_FIBERS BLK_FAULT BLK_FILE FMT_OP_CONVERT FMT_OP_COMPARE)
+t-$(ram-fault) += conf/fault_cases.o fixtures/poor.o
+conf-$(ram-fault) += fault fault_files
+vg-$(ram-fault) += fault fault_files
+TIME_fault := 120
 tool-$(if $(CONFIG_BLK_FILE),$(CONFIG_FMT_QCOW2_WRITE)) += fixtures/steps
 interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRITE))) += qcow2_write
 TIME_qcow2_write := 120
@@ -136,10 +148,10 @@ perf-sh-$(call on,$(cli-all)) += convert
 unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 tsan-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
-interop-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_ERR_TEXT) += io
+interop-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING BLK_NULL) += bench
 interop-$(call on,CLI_MEASURE $(cli-all)) += measure
-asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_ERR_TEXT) += io
+asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
 TIME_bench := 120
 TIME_io := 120

@@ -5,14 +5,7 @@
  * that runs out. Source and destination are heap blocks of the exact size with
  * canaries, so that a byte too far shows with and without ASan.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "cz/cz.h"
+#include "t/unit/cz_util.h"
 
 #ifdef CONFIG_CZ_DEFLATE
 #include <zlib.h>
@@ -20,75 +13,6 @@
 #ifdef CONFIG_CZ_ZSTD
 #include <zstd.h>
 #endif
-
-#define CANARY     64
-#define CANARY_VAL 0xc5
-
-/* ---- an allocator that counts, checks sizes and fails when told -------- */
-
-struct counter {
-	unsigned calls;
-	unsigned fail_at; /* 0: never */
-	unsigned live;
-	size_t bytes;
-	size_t peak;
-};
-
-static void *counter_get(void *ctx, size_t size, size_t align)
-{
-	struct counter *c = ctx;
-	size_t *p;
-
-	assert_true(align <= 16);
-	if (++c->calls == c->fail_at)
-		return NULL;
-	p = malloc(size + 16);
-	assert_non_null(p);
-	*p = size;
-	c->live++;
-	c->bytes += size;
-	c->peak = THR_MAX(c->peak, c->bytes);
-	return p + 16 / sizeof(*p);
-}
-
-static void counter_put(void *ctx, void *p, size_t size)
-{
-	struct counter *c = ctx;
-	size_t *q = (size_t *)p - 16 / sizeof(*q);
-
-	assert_int_equal(*q, size);
-	c->live--;
-	c->bytes -= size;
-	free(q);
-}
-
-/* ---- data --------------------------------------------------------------- */
-
-static uint32_t rnd(uint32_t *s)
-{
-	*s = *s * 1664525u + 1013904223u;
-	return *s >> 8;
-}
-
-enum data_kind { DATA_ZEROS, DATA_RAMP, DATA_NOISE, DATA_WORDS, DATA_FAR, DATA_KINDS };
-
-static void fill(uint8_t *p, size_t len, enum data_kind kind)
-{
-	uint32_t s = (uint32_t)(kind * 7919 + len);
-
-	for (size_t i = 0; i < len; i++) {
-		if (kind == DATA_ZEROS)
-			p[i] = 0;
-		else if (kind == DATA_RAMP)
-			p[i] = (uint8_t)i;
-		else if (kind == DATA_NOISE)
-			p[i] = (uint8_t)rnd(&s);
-		else if (kind == DATA_WORDS)
-			p[i] = (uint8_t) "the cluster "[(i + (rnd(&s) % 17 == 0)) % 12];
-		else /* matches at the very end of a window of 32 KiB */
-			p[i] = i >= 32768 ? p[i - 32768] : (uint8_t)rnd(&s);
-	}
-}
 
 /* ---- encoders: returns the length of the stream -------------------------- */
 
@@ -186,25 +110,46 @@ struct encoder {
 	const char *name;
 	enum cz_codec_id id;
 	size_t (*encode)(uint8_t *out, size_t cap, const uint8_t *in, size_t len);
+	const struct cz_codec *decoder;
 };
 
 static const struct encoder encoders[] = {
 #ifdef CONFIG_CZ_DEFLATE
-	{"zlib stored", CZ_DEFLATE, enc_stored},
-	{"zlib 12 bits", CZ_DEFLATE, enc_12bit},
-	{"zlib best", CZ_DEFLATE, enc_best},
-	{"zlib fixed", CZ_DEFLATE, enc_fixed},
-	{"zlib huffman", CZ_DEFLATE, enc_huffman},
+	{"zlib stored", CZ_DEFLATE, enc_stored, NULL},
+	{"zlib 12 bits", CZ_DEFLATE, enc_12bit, NULL},
+	{"zlib best", CZ_DEFLATE, enc_best, NULL},
+	{"zlib fixed", CZ_DEFLATE, enc_fixed, NULL},
+	{"zlib huffman", CZ_DEFLATE, enc_huffman, NULL},
 #endif
 #ifdef CONFIG_CZ_ZSTD
-	{"zstd", CZ_ZSTD, enc_zstd},
-	{"zstd checksum", CZ_ZSTD, enc_zstd_sum},
-	{"zstd without size", CZ_ZSTD, enc_zstd_sizeless},
-	{"zstd max", CZ_ZSTD, enc_zstd_max},
-	{"zstd wide window", CZ_ZSTD, enc_zstd_window},
+	{"zstd", CZ_ZSTD, enc_zstd, NULL},
+	{"zstd checksum", CZ_ZSTD, enc_zstd_sum, NULL},
+	{"zstd without size", CZ_ZSTD, enc_zstd_sizeless, NULL},
+	{"zstd max", CZ_ZSTD, enc_zstd_max, NULL},
+	{"zstd wide window", CZ_ZSTD, enc_zstd_window, NULL},
 #endif
-	{NULL, CZ_DEFLATE, NULL},
+	{.name = NULL},
 };
+
+/* Each of them with each decoder that there is for it. */
+static struct encoder pairs[2 * THR_ARRAY_SIZE(encoders)];
+
+static void make_pairs(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; encoders[i].name; i++) {
+		const struct cz_codec *c;
+
+		for (unsigned k = 0; (c = cz_codec_built(k)); k++) {
+			if (c->id != encoders[i].id)
+				continue;
+			THR_ASSERT(n < THR_ARRAY_SIZE(pairs) - 1);
+			pairs[n] = encoders[i];
+			pairs[n++].decoder = c;
+		}
+	}
+}
 
 /* ---- decoding with every guard up ----------------------------------------- */
 
@@ -222,8 +167,7 @@ struct dec {
 static void dec_open(struct dec *d, const struct encoder *e, size_t len, enum data_kind kind)
 {
 	memset(d, 0, sizeof(*d));
-	d->c = cz_codec_find(e->id);
-	assert_non_null(d->c);
+	d->c = e->decoder;
 	d->mem = (struct thr_alloc){counter_get, counter_put, &d->counter};
 	d->ctx = aligned_alloc(16, thr_align_up(d->c->decode_ctx_size, 16));
 	assert_non_null(d->ctx);
@@ -351,7 +295,7 @@ static void round_trips(void **state)
 	static const size_t lens[] = {1, 2, 511, 512, 4096, 65536, 65537, 300000};
 
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		for (unsigned i = 0; i < THR_ARRAY_SIZE(lens) * DATA_KINDS; i++) {
 			struct dec d;
 
@@ -372,7 +316,7 @@ static void garbage_behind(void **state)
 	static const size_t behind[] = {1, 3, 8, 511, 700};
 
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		for (unsigned i = 0; i < THR_ARRAY_SIZE(behind) * 3; i++) {
 			size_t n = behind[i / 3];
 			struct dec d;
@@ -397,7 +341,7 @@ static void garbage_behind(void **state)
 static void cut(void **state)
 {
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		for (int kind = 0; kind < DATA_KINDS; kind++) {
 			struct dec d;
 			unsigned whole = 0;
@@ -423,7 +367,7 @@ static void cut(void **state)
 static void damaged(void **state)
 {
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		for (int kind = 0; kind < DATA_KINDS; kind++) {
 			unsigned found = 0, bits;
 			struct dec d;
@@ -456,7 +400,7 @@ static void noise(void **state)
 	uint32_t s = 1;
 
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		struct dec d;
 
 		dec_open(&d, e, 4096, DATA_NOISE);
@@ -485,7 +429,7 @@ static void noise(void **state)
 static void too_short(void **state)
 {
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		struct dec d;
 
 		dec_open(&d, e, 4096, DATA_WORDS);
@@ -504,7 +448,7 @@ static void too_long(void **state)
 	static const size_t lens[] = {1, 100, 511, 4096, 65535, 65536, 150000, 199999};
 
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		struct dec d;
 
 		dec_open(&d, e, 200000, DATA_WORDS);
@@ -528,7 +472,7 @@ static void too_long(void **state)
 static void no_memory(void **state)
 {
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		unsigned fired = 0;
 		struct dec d;
 
@@ -565,7 +509,7 @@ static void no_memory(void **state)
 static void no_memory_while_decoding(void **state)
 {
 	(void)state;
-	for (const struct encoder *e = encoders; e->name; e++) {
+	for (const struct encoder *e = pairs; e->name; e++) {
 		struct dec d;
 		unsigned calls;
 
@@ -588,7 +532,7 @@ static void foreign_frames(void **state)
 		{0x27, 0xb5, 0x2f, 0xfd}, /* zstd 0.7 */
 		{0x37, 0xa4, 0x30, 0xec}, /* a dictionary */
 	};
-	const struct encoder e = {"zstd", CZ_ZSTD, enc_zstd};
+	const struct encoder e = {"zstd", CZ_ZSTD, enc_zstd, cz_codec_find(CZ_ZSTD)};
 	uint8_t buf[600];
 	struct dec d;
 
@@ -628,5 +572,6 @@ int main(void)
 #endif
 	};
 
+	make_pairs();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
