@@ -9,6 +9,7 @@
  *
  * Expanded with BLK_ERR(id, text) defined by the includer.
  */
+/* clang-format off */
 BLK_ERR(NONE, "%e")
 BLK_ERR(SYS, "%e")
 BLK_ERR(SYS_WHAT, "%s: %e")
@@ -92,3 +93,4 @@ BLK_ERR(QCOW2_NO_ROOM, "The device is too small for the image: %v bytes are need
 BLK_ERR(QCOW2_SIZE_ODD, "The new size must be a multiple of 512")
 BLK_ERR(QCOW2_RESIZE_SNAPSHOTS, "Can't resize a v2 image which has snapshots")
 BLK_ERR(QCOW2_PREALLOC_BACKING, "Backing file and preallocation cannot be used at the same time")
+/* clang-format on */

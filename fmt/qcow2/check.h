@@ -78,6 +78,9 @@ void qcow2_ck_line(struct qcow2_checker *k, const char *fmt, ...);
 
 /* A corruption that shows in every window: counted in the first. */
 bool qcow2_ck_found(struct qcow2_checker *k);
+/* Whether something that cannot be read is to be counted: in the pass that counts, and
+ * in a later one where that could read everything. */
+bool qcow2_ck_new_error(const struct qcow2_checker *k);
 /* Marks everything; errors are counted, not returned. */
 void qcow2_ck_walk(struct qcow2_checker *k);
 /* Reads @len bytes of a table: zeroes past the end of the file. False, and counted

@@ -176,6 +176,8 @@ void qcow2_ck_load_once(struct qcow2_checker *k)
 		qcow2_ck_counts(k, k->lo + at, &s);
 		s.n = (uint32_t)THR_MIN(s.n, k->n - at);
 		k->unknown |= s.unknown;
+		if (s.unknown && qcow2_ck_new_error(k) && k->c->fix)
+			k->c->check_errors++;
 		if (s.unknown || !s.off)
 			continue;
 		for (uint32_t i = 0; i < s.n; i++)

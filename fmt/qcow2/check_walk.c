@@ -25,7 +25,7 @@ bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t le
 	if (!qcow2_ck_read(k->q, off, buf, len))
 		return true;
 	k->hidden = true;
-	if (!(k->mode & QCOW2_CK_COUNT))
+	if (!qcow2_ck_new_error(k))
 		return false;
 	k->c->check_errors++;
 	qcow2_ck_line(k, "ERROR: %u bytes at offset 0x%x cannot be read", (uint64_t)len, off);
@@ -48,6 +48,13 @@ bool qcow2_ck_found(struct qcow2_checker *k)
 	if (k->report)
 		k->c->corruptions++;
 	return k->report;
+}
+
+bool qcow2_ck_new_error(const struct qcow2_checker *k)
+{
+	if (k->mode & QCOW2_CK_COUNT)
+		return true;
+	return k->mode != QCOW2_CK_SCAN && !k->c->check_errors;
 }
 
 /* ---- COPIED flags ---- */

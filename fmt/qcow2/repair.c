@@ -303,6 +303,9 @@ int qcow2_ck_rebuild(struct qcow2_checker *k, struct blk_err *err)
 		return -THR_ENOMEM;
 	k->unfixed = false;
 	ret = qcow2_ck_pass(k, QCOW2_CK_REBUILD, count_window, &r);
+	/* A table that could be read before cannot now: its references are not counted. */
+	if (!ret && k->c->check_errors)
+		ret = -THR_EUCLEAN;
 	if (!ret)
 		ret = add_own_blocks(&r);
 	if (!ret)

@@ -188,6 +188,10 @@ static int shrink(struct qcow2 *q, uint64_t size)
 	err = cut(q, from, end);
 	if (!err)
 		err = qcow2_flush(&q->blk);
+	/* The counts that the first has settled: a check does not see those of clusters
+	 * that the file no longer has. */
+	if (!err)
+		err = qcow2_flush(&q->blk);
 	if (!err)
 		trim(q);
 	return err;

@@ -173,20 +173,28 @@ static void fill(struct attempt *a, struct blk *b)
 	assert_int_equal(blk_flush(b), 0);
 }
 
-/* Every other count of a cluster in the first block that is 1 becomes 0 or 3. */
+/* Some counts in the first block become 0, or 3 where they were 0; none of a cluster that
+ * the file does not have, where a check does not look. */
 static void damage(struct attempt *a)
 {
+	uint64_t have = blk_size(a->disk) >> a->geo->cluster_bits;
 	uint8_t head[104], block[512];
 	uint64_t reft, at;
 
 	assert_int_equal(blk_pread(a->disk, 0, head, sizeof(head)), 0);
 	reft = thr_be64(head + 48);
+	if (a->fc->flags & FAULT_NO_COUNTS) {
+		memset(block, 0, 8);
+		assert_int_equal(blk_pwrite(a->disk, reft, block, 8), 0);
+		return;
+	}
 	assert_int_equal(blk_pread(a->disk, reft, block, 8), 0);
 	at = thr_be64(block);
 	assert_int_equal(blk_pread(a->disk, at, block, sizeof(block)), 0);
-	for (unsigned i = 16; i < sizeof(block); i += 4)
+	for (unsigned i = 8; i < THR_MIN(have << a->geo->refcount_order >> 3, 512u); i += 3)
 		block[i] = (uint8_t)(block[i] ? 0 : 3);
 	assert_int_equal(blk_pwrite(a->disk, at, block, sizeof(block)), 0);
+	assert_true(image_verify(a->disk, false).bad);
 }
 
 static void template_make(struct attempt *a)
@@ -319,17 +327,6 @@ static void judge_content(struct attempt *a, struct blk *b)
 	}
 }
 
-/* A check does not look past the end of the file. */
-static void assert_repaired(struct blk *disk)
-{
-	struct verdict v = image_verify(disk, false);
-
-	if (v.bad || v.leaks > v.past)
-		v = image_verify(disk, true);
-	assert_int_equal(v.bad, 0);
-	assert_int_equal(v.leaks, v.past);
-}
-
 static void judge_repair(struct attempt *a)
 {
 	struct fmt_check ck = {.fix = FMT_FIX_LEAKS | FMT_FIX_ERRORS};
@@ -341,7 +338,7 @@ static void judge_repair(struct attempt *a)
 	assert_int_equal(ck.check_errors, 0);
 	judge_content(a, b);
 	assert_int_equal(fmt_close(b), 0);
-	assert_repaired(a->disk);
+	image_assert_sound(a->disk);
 }
 
 static void assert_not_corrupt(struct blk *disk)
@@ -460,8 +457,8 @@ static bool wanted(const struct geo *g, const struct fault_case *fc)
 		return false;
 	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits)
 		return false;
-	/* Under valgrind: the two that have most in them. */
-	return !w || !*w || g->lazy || (g->version == 3 && g->cluster_bits == 9);
+	/* Under valgrind: the one that has most in it. */
+	return !w || !*w || g->lazy;
 }
 
 int main(int argc, char **argv)

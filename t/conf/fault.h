@@ -43,6 +43,7 @@ enum fault_case_flags {
 	FAULT_BARE = 1u << 5,      /* a new image, nothing written */
 	FAULT_READ_ONLY = 1u << 6, /* opened for reading */
 	FAULT_REPAIR = 1u << 7,    /* opened for repair */
+	FAULT_NO_COUNTS = 1u << 8, /* all reference counts are lost */
 };
 
 struct fault_case {

@@ -374,6 +374,8 @@ const struct fault_case fault_cases[] = {
 	CASE(shrink, 0),
 	CASE(check, FAULT_READ_ONLY | FAULT_QCOW2),
 	CASE(repair, FAULT_DAMAGED | FAULT_REPAIR | FAULT_QCOW2),
+	{"repair_by_new_counts", FAULT_DAMAGED | FAULT_NO_COUNTS | FAULT_REPAIR | FAULT_QCOW2,
+		NULL, repair},
 	CASE(convert_to, FAULT_BARE),
 	CASE(convert_from, FAULT_READ_ONLY),
 };

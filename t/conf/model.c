@@ -325,7 +325,7 @@ static unsigned plan_all(struct model *m)
 	unsigned n = conf_nrows * IMAGES, i;
 	uint64_t seed = number(getenv("MODEL_SEED"), 1);
 	const char *w = getenv("W"), *s = getenv("S");
-	unsigned slow = w && *w ? 20 : s && *s ? 4 : 1;
+	unsigned slow = w && *w ? 50 : s && *s ? 4 : 1;
 	uint64_t ops = number(getenv("MODEL_OPS"), OPS / slow);
 
 	for (i = 0; i < n; i++)
