@@ -9,6 +9,7 @@
 #   TIME_NAME seconds that NAME may take (default 60)
 #   vg-y      tests that make check runs under valgrind too
 #   tsan-y    tests that make check runs under TSan too
+#   fuzz-y    t/fuzz/NAME.c, programs of libFuzzer: make fuzz
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
@@ -122,6 +123,15 @@ interop-y += hostile
 asan-y += hostile
 TIME_hostile := 120
 endif
+
+# any bytes for whatever reads some
+fuzz-all := BLK_MEM FMT_QCOW2 FMT_RAW FMT_OP_INFO FMT_OP_CHECK FMT_OP_MAP BLK_ERR_TEXT HOSTED
+fuzz-on := $(call on,$(fuzz-all))
+t-$(fuzz-on) += fuzz/fuzz.o fuzz/packed.o fuzz/qcow2_mutate.o
+tool-$(fuzz-on) += fuzz/pack
+fuzz-$(fuzz-on) += qcow2 probe words $(if $(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),codec)
+fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
+fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
 
 # cli
 unit-$(CONFIG_CLI) += cli_args
