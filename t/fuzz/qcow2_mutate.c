@@ -18,8 +18,24 @@ struct field {
 
 /* Of the header. */
 static const struct field fields[] = {
-	{4, 4}, {8, 8}, {16, 4}, {20, 4}, {24, 8}, {32, 4}, {36, 4}, {40, 8}, {48, 8}, {56, 4},
-	{60, 4}, {64, 8}, {72, 8}, {80, 8}, {88, 8}, {96, 4}, {100, 4}, {104, 1},
+	{4, 4},
+	{8, 8},
+	{16, 4},
+	{20, 4},
+	{24, 8},
+	{32, 4},
+	{36, 4},
+	{40, 8},
+	{48, 8},
+	{56, 4},
+	{60, 4},
+	{64, 8},
+	{72, 8},
+	{80, 8},
+	{88, 8},
+	{96, 4},
+	{100, 4},
+	{104, 1},
 };
 
 struct mutator {
@@ -127,7 +143,8 @@ static void change_extension(struct mutator *u)
 	if (chance(u, 2))
 		store(u, off, 4, types[chance(u, THR_ARRAY_SIZE(types))]);
 	else
-		store(u, off + 4, 4, chance(u, 2) ? chance(u, 64) : value(u, load(u, off + 4, 4)));
+		store(u, off + 4, 4,
+			chance(u, 2) ? chance(u, 64) : value(u, load(u, off + 4, 4)));
 }
 
 /* L1 and L2, of the disk or of a snapshot whose entry lies at @head. */
@@ -257,7 +274,8 @@ static void put_right(struct mutator *u)
 	store(u, 0, 4, 0x514649fbu);
 	if (load(u, 4, 4) != 2)
 		store(u, 4, 4, 3);
-	if (load(u, 4, 4) == 3 && (load(u, 100, 4) < 104 || load(u, 100, 4) > 112) && chance(u, 8))
+	if (load(u, 4, 4) == 3 && (load(u, 100, 4) < 104 || load(u, 100, 4) > 112) &&
+		chance(u, 8))
 		store(u, 100, 4, chance(u, 2) ? 104 : 112);
 	if ((load(u, 20, 4) < 9 || load(u, 20, 4) > 21) && chance(u, 8))
 		store(u, 20, 4, 9);

@@ -18,7 +18,8 @@ struct run {
 	struct blk *disk; /* the file, which outlives the images opened on it */
 	struct blk *b;
 	uint64_t off, len; /* of the window */
-	bool exact;	   /* the window is known */
+	bool sound;        /* check has found nothing wrong before */
+	bool exact;        /* the window is known */
 };
 
 static uint8_t shadow[WINDOW], buf[WINDOW];
@@ -65,8 +66,7 @@ static int lent_flush(struct blk *b)
 	return blk_flush(disk_of(b));
 }
 
-static int lent_truncate(
-	struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
+static int lent_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
 {
 	int code = blk_truncate(disk_of(b), size, p, err);
 
@@ -389,7 +389,7 @@ static bool write_image(struct run *t)
 	}
 	t->off = fuzz_below(&t->state, 3) ? 0 : fuzz_below(&t->state, size);
 	t->len = THR_MIN(WINDOW, size - t->off);
-	t->exact = !blk_pread(t->b, t->off, shadow, (size_t)t->len);
+	t->exact = t->sound && !blk_pread(t->b, t->off, shadow, (size_t)t->len);
 	for (unsigned n = 0; n < OPS; n++)
 		operate(t);
 	return !fmt_close(t->b);
@@ -423,9 +423,8 @@ static void use(struct run *t)
 	} else {
 		sound = check(t, 0);
 	}
-	if (!sound)
-		sound = !each_alone(t);
-	if (!write_image(t) || sound || fuzz_mem_ran_out())
+	t->sound = !sound && each_alone(t);
+	if (!write_image(t) || !t->sound || fuzz_mem_ran_out())
 		return;
 	sound = check(t, 0);
 	FUZZ_MUST(!sound || fuzz_mem_ran_out());

@@ -32,7 +32,7 @@ static void modes(const char *s)
 		FUZZ_MUST(*s);
 	FUZZ_MUST((flags & (BLK_RDWR | BLK_SHARE)) == (BLK_RDWR | BLK_SHARE));
 	FUZZ_MUST(!(flags & ~(unsigned)(BLK_RDWR | BLK_SHARE | BLK_NOCACHE | BLK_NOFLUSH |
-				       BLK_WRITETHROUGH)));
+					BLK_WRITETHROUGH)));
 	if (!blk_prealloc_parse(s, &p))
 		FUZZ_MUST(p <= BLK_PREALLOC_FULL);
 }
