@@ -120,9 +120,11 @@ TIME_qcow2_order := 120
 hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
 ifeq ($(foreach s,$(hostile-needs),$(CONFIG_$(s))),$(foreach s,$(hostile-needs),y))
 interop-y += hostile
-asan-y += hostile
+asan-y += hostile untrusted
 TIME_hostile := 120
 endif
+
+interop-$(call on,$(hostile-needs) CLI_CREATE CLI_COMPARE CLI_RESIZE CLI_MEASURE CLI_BENCH CLI_IO FMT_QCOW2_CREATE) += untrusted
 
 # any bytes for whatever reads some
 fuzz-all := BLK_MEM FMT_QCOW2 FMT_RAW FMT_OP_INFO FMT_OP_CHECK FMT_OP_MAP BLK_ERR_TEXT HOSTED
