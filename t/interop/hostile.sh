@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # t/interop/hostile.sh - every recipe of t/fixtures/qcow2 is assembled, and info,
-# check, map and convert are run on the image within a second of processor time (and 5
-# of any, for a hang) and 1 GiB. Each must say what the recipe expects: no signal, no sanitizer report, one sentence
-# where it fails, and the image unchanged. Sound recipes list lengths to which
-# their image is cut as well.
+# check, map and convert are run on the image within a second of processor time (and
+# 5 of any, for a hang) and 1 GiB. Each must say what the recipe expects: no signal,
+# no sanitizer report, one sentence where it fails, and the image unchanged. Sound
+# recipes list lengths to which their image is cut as well.
 #
 # HOSTILE='a b' in the environment: only these recipes.
 
