@@ -8,9 +8,16 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 
+bool cli_untrusted;
+
 int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts)
 {
-	int c = getopt_long(argc, argv, short_opts, long_opts, NULL);
+	int c;
+
+	do {
+		c = getopt_long(argc, argv, short_opts, long_opts, NULL);
+		cli_untrusted |= c == CLI_OPT_UNTRUSTED;
+	} while (c == CLI_OPT_UNTRUSTED);
 
 	switch (c) {
 	case 'h':

@@ -54,10 +54,16 @@ enum {
 	CLI_OPT_OBJECT = 256,
 	CLI_OPT_IMAGE_OPTS,
 	CLI_OPT_OUTPUT,
+	CLI_OPT_UNTRUSTED,
 	CLI_OPT_FIRST, /* a command's own begin here */
 };
 
-#define CLI_LONG_HELP	    {"help", no_argument, NULL, 'h'}
+/* What every command has. */
+#define CLI_LONG_HELP                                                                          \
+	{"help", no_argument, NULL, 'h'},                                                     \
+	{                                                                                      \
+		"untrusted", no_argument, NULL, CLI_OPT_UNTRUSTED                              \
+	}
 #define CLI_LONG_OBJECT	    {"object", required_argument, NULL, CLI_OPT_OBJECT}
 #define CLI_LONG_IMAGE_OPTS {"image-opts", no_argument, NULL, CLI_OPT_IMAGE_OPTS}
 #define CLI_LONG_OUTPUT	    {"output", required_argument, NULL, CLI_OPT_OUTPUT}
@@ -95,6 +101,9 @@ int cli_threads(const char *arg, unsigned *out);
 /* "human" or "json". */
 int cli_output(const char *arg, bool *json);
 
+/* --untrusted: nothing that an image names is opened. */
+extern bool cli_untrusted;
+
 /* ---- open.c ------------------------------------------------------------------------- */
 
 struct cli_open {
@@ -102,6 +111,7 @@ struct cli_open {
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;
+	bool trusted; /* made by this program: --untrusted does not count */
 	const struct blk_opts *opts; /* may be NULL */
 };
 /* Opens an image. Where the file system cannot do O_DIRECT, opens it without and says

@@ -49,6 +49,7 @@ static int create_target(struct job *j)
 		.backing = a->backing,
 		.backing_format = a->backing_format,
 		.opts = &a->opts.o,
+		.flags = cli_untrusted ? FMT_UNTRUSTED : 0,
 		.blk_flags = BLK_NOFLUSH,
 		.mem = &thr_heap,
 	};
@@ -71,6 +72,7 @@ static int open_target(struct job *j)
 		.format = j->a->out_format,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
+		.trusted = !j->a->no_create, /* what it names is what we were given */
 	};
 
 	return cli_open(&j->dst, &o);

@@ -103,6 +103,7 @@ static int finish(struct args *a, const char *size)
 	a->c.backing = a->backing ? a->backing : a->opt_backing;
 	a->c.backing_format = a->backing_format ? a->backing_format : a->opt_backing_format;
 	a->c.opts = &a->opts.o;
+	a->c.flags = cli_untrusted ? FMT_UNTRUSTED : 0;
 	return create(a);
 }
 

@@ -122,6 +122,7 @@ void cli_help(void)
 	     "  '-m' is how many requests are under way at a time, '--threads' how many\n"
 	     "    threads work on them; neither changes the result, nor does '-W'\n"
 	     "  '-n' writes into a target that is there already\n"
+	     "  '--untrusted' opens nothing that an image names; every command has it\n"
 	     "  '-u' does not look at the backing file");
 	printf("\nSupported formats:");
 	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)

@@ -18,7 +18,7 @@ int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err
 	struct fmt_open fo = {
 		.name = o->name,
 		.format = o->format,
-		.flags = o->flags,
+		.flags = o->flags | (cli_untrusted && !o->trusted ? FMT_UNTRUSTED : 0u),
 		.opts = o->opts,
 		.mem = &thr_heap,
 	};

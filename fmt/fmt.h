@@ -122,6 +122,7 @@ struct fmt_create {
 	const char *backing; /* as it is to be stored; NULL: none */
 	const char *backing_format;
 	bool unsafe_backing; /* -u: do not open the backing file */
+	unsigned flags;	     /* enum fmt_open_flags, for opening it */
 	const struct blk_opts *opts; /* of the driver */
 	unsigned blk_flags; /* cache mode */
 	const struct thr_alloc *mem;

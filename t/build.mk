@@ -9,6 +9,7 @@
 #   TIME_NAME seconds that NAME may take (default 60)
 #   vg-y      tests that make check runs under valgrind too
 #   tsan-y    tests that make check runs under TSan too
+#   fuzz-y    t/fuzz/NAME.c, programs of libFuzzer: make fuzz
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
@@ -131,9 +132,20 @@ TIME_qcow2_order := 120
 hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
 ifeq ($(foreach s,$(hostile-needs),$(CONFIG_$(s))),$(foreach s,$(hostile-needs),y))
 interop-y += hostile
-asan-y += hostile
+asan-y += hostile untrusted
 TIME_hostile := 120
 endif
+
+interop-$(call on,$(hostile-needs) CLI_CREATE CLI_COMPARE CLI_RESIZE CLI_MEASURE CLI_BENCH CLI_IO FMT_QCOW2_CREATE) += untrusted
+
+# any bytes for whatever reads some
+fuzz-all := BLK_MEM FMT_QCOW2 FMT_RAW FMT_OP_INFO FMT_OP_CHECK FMT_OP_MAP BLK_ERR_TEXT HOSTED
+fuzz-on := $(call on,$(fuzz-all))
+t-$(fuzz-on) += fuzz/fuzz.o fuzz/packed.o fuzz/qcow2_mutate.o
+tool-$(fuzz-on) += fuzz/pack
+fuzz-$(fuzz-on) += qcow2 probe words $(if $(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),codec)
+fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
+fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
 
 # cli
 unit-$(CONFIG_CLI) += cli_args

@@ -31,7 +31,8 @@ int fmt_create_opts_known(
 static int open_backing(const struct fmt_create *c, uint64_t *size, struct blk_err *err)
 {
 	char *path = thr_get(c->mem, FMT_NAME_MAX, 16);
-	struct fmt_open o = {.name = path, .format = c->backing_format, .mem = c->mem};
+	struct fmt_open o = {
+		.name = path, .format = c->backing_format, .flags = c->flags, .mem = c->mem};
 	struct blk *b;
 	int code;
 

@@ -82,6 +82,32 @@ static int rebuild(struct qcow2_checker *k, struct blk_err *err)
 	return 0;
 }
 
+/* Says that there are bitmaps where no extension tells of any: only a repair opens
+ * such an image. */
+static int bitmaps_bit(struct qcow2_checker *k)
+{
+	struct qcow2 *q = k->q;
+	uint64_t bits = q->h.autoclear & ~(uint64_t)QCOW2_AUTO_BITMAPS;
+	uint8_t p[8];
+	int ret;
+
+	if (q->bitmaps || bits == q->h.autoclear)
+		return 0;
+	if (!(k->c->fix & FMT_FIX_ERRORS)) {
+		qcow2_ck_line(k, "ERROR the bitmaps bit is set without an extension");
+		k->c->corruptions++;
+		return 0;
+	}
+	qcow2_ck_line(k, "Repairing the bitmaps bit, set without an extension");
+	thr_put_be64(p, bits);
+	ret = qcow2_ck_write(q, 88, p, sizeof(p));
+	if (ret)
+		return ret;
+	q->h.autoclear = bits;
+	k->c->corruptions_fixed++;
+	return 0;
+}
+
 static int repair(struct qcow2_checker *k, bool clean, struct blk_err *err)
 {
 	struct fmt_check *c = k->c;
@@ -130,6 +156,8 @@ int qcow2_ck_run(
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	start(&k, q, c);
 	ret = qcow2_ck_count_open(&k, window);
+	if (!ret)
+		ret = bitmaps_bit(&k);
 	if (ret)
 		blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	else if (c->fix)

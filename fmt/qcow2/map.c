@@ -105,7 +105,8 @@ static int run_of_entries(struct qcow2 *q, uint64_t l2, uint32_t i, uint32_t max
 	return 0;
 }
 
-/* How many entries of the L1 table are 0 from entry @i on, @max at most. */
+/* How many entries of the L1 table say that there is no L2 table, from entry @i on, @max
+ * at most. One with reserved bits set says nothing, in a run as on its own. */
 static uint32_t run_of_l1(struct qcow2 *q, uint32_t i, uint32_t max)
 {
 	uint32_t mask = (fmt_cache_slice_size(q->cache) >> 3) - 1;
@@ -121,7 +122,8 @@ static uint32_t run_of_l1(struct qcow2 *q, uint32_t i, uint32_t max)
 			    q->h.l1_off + (uint64_t)(at & ~mask) * 8, &s))
 			break;
 		p = s->data + (at & mask) * 8;
-		for (; at < end && !(thr_be64(p) & QCOW2_L1E_OFF_MASK); at++)
+		for (; at < end && !(thr_be64(p) & (QCOW2_L1E_OFF_MASK | QCOW2_L1E_RESERVED));
+			at++)
 			p += 8;
 		fmt_slice_put(q->cache, s);
 		n = at - i;

@@ -513,6 +513,33 @@ static void test_repair_without_table(void **state)
 	free(after);
 }
 
+/* The header says that there are bitmaps, and no extension does. */
+static void test_repair_bitmaps_bit(void **state)
+{
+	struct fmt_check c;
+	struct blk *b;
+	struct im m;
+
+	(void)state;
+	base(&m);
+	im_be64(&m, 88, QCOW2_AUTO_BITMAPS);
+	assert_int_equal(im_error(&m, 0, NULL), BLK_E_QCOW2_BITMAPS_NONE);
+	b = open_on(disk_of(&m), true);
+	run(b, 0, LARGE, &c);
+	assert_int_equal(c.corruptions, 1);
+	run(b, FMT_FIX_LEAKS, LARGE, &c);
+	assert_int_equal(c.corruptions, 1);
+	run(b, FMT_FIX_ERRORS, LARGE, &c);
+	assert_int_equal(c.corruptions, 0);
+	assert_int_equal(c.corruptions_fixed, 1);
+	run(b, 0, LARGE, &c);
+	assert_int_equal(c.corruptions | c.leaks | c.check_errors, 0);
+	assert_int_equal(blk_pread(b->file, 88, m.p + 88, 8), 0);
+	fmt_close(b);
+	assert_int_equal(im_error(&m, 0, NULL), BLK_E_NONE);
+	im_free(&m);
+}
+
 /* A bit for a count, and two references: nothing can be done, nothing is done. */
 static void test_repair_too_narrow(void **state)
 {
@@ -685,6 +712,7 @@ int main(void)
 		cmocka_unit_test(test_repair),
 		cmocka_unit_test(test_repair_leaks),
 		cmocka_unit_test(test_repair_without_table),
+		cmocka_unit_test(test_repair_bitmaps_bit),
 		cmocka_unit_test(test_repair_too_narrow),
 		cmocka_unit_test(test_repair_needs_writing),
 #ifdef CONFIG_BLK_LOG
