@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # fmt-y: the objects of this room; fmt-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 fmt-y += drivers.o probe.o image.o chain.o cache.o
-fmt-$(CONFIG_HOSTED) += open.o
+ifeq ($(CONFIG_HOSTED),y)
+fmt-y += open.o names.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
+endif
+fmt-lib-FMT_JSON := jansson
 fmt-$(CONFIG_FMT_RAW) += raw.o
 ifeq ($(CONFIG_BLK_WRITE),y)
 fmt-y += write.o order.o

@@ -29,12 +29,29 @@ enum fmt_open_flags {
 	FMT_REPAIR = 1u << 4,	  /* for check -r: opens a dirty or damaged image as it is */
 };
 
+/* Keys and passwords, which options name ("key-secret", "encrypt.key-secret"). Owned by
+ * who opens, needed while opening only. */
+struct fmt_secret {
+	const char *id;
+	const uint8_t *data;
+	size_t len;
+};
+struct fmt_secrets {
+	const struct fmt_secret *v;
+	unsigned n;
+};
+/* NULL where there is none of that id. @s may be NULL. */
+const struct fmt_secret *fmt_secret(const struct fmt_secrets *s, const char *id);
+
 struct fmt_open {
-	const char *name;   /* a file name, URI or json:{} */
+	const char *name;   /* a file name, URI or json:{}; NULL where opts have it all */
 	const char *format; /* NULL: probe. Raw only where nothing else matches */
 	unsigned blk_flags; /* enum blk_open_flags; for backing files without BLK_RDWR */
 	unsigned flags;	    /* enum fmt_open_flags */
-	const struct blk_opts *opts; /* of the format; with the prefix "file." of its device */
+	/* Of the format; with the prefix "file." of its device, "backing." of the image
+	 * below. "driver" counts where format is NULL. See fmt/names.h. */
+	const struct blk_opts *opts;
+	const struct fmt_secrets *secrets; /* may be NULL; an id that is not in it is refused */
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
 	const struct thr_alloc *mem;
 };
@@ -123,6 +140,7 @@ struct fmt_create {
 	const char *backing_format;
 	bool unsafe_backing; /* -u: do not open the backing file */
 	const struct blk_opts *opts; /* of the driver */
+	const struct fmt_secrets *secrets; /* may be NULL */
 	unsigned blk_flags; /* cache mode */
 	const struct thr_alloc *mem;
 };

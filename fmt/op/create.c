@@ -31,7 +31,12 @@ int fmt_create_opts_known(
 static int open_backing(const struct fmt_create *c, uint64_t *size, struct blk_err *err)
 {
 	char *path = thr_get(c->mem, FMT_NAME_MAX, 16);
-	struct fmt_open o = {.name = path, .format = c->backing_format, .mem = c->mem};
+	struct fmt_open o = {
+		.name = path,
+		.format = c->backing_format,
+		.secrets = c->secrets,
+		.mem = c->mem,
+	};
 	struct blk *b;
 	int code;
 
@@ -85,6 +90,8 @@ int fmt_create_check(struct fmt_create *c, struct blk_err *err)
 	if (!c->format)
 		c->format = "raw";
 	code = fmt_driver_get(c->format, &d, err);
+	if (!code)
+		code = fmt_secrets_known(c->secrets, c->opts, err);
 	if (!code)
 		code = fmt_create_opts_known(d, c->opts, err);
 	if (code)
