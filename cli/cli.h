@@ -65,9 +65,9 @@ enum {
 #define CLI_LONG_END	    {NULL, 0, NULL, 0}
 
 /* The next option, -1 after the last. What every command treats alike is done here:
- * -h prints help and ends the program; an unknown option, a missing argument, and
- * --object and --image-opts, which are not there yet, have been complained about when
- * it returns CLI_OPT_BAD. @short_opts begins with ':'. */
+ * -h prints help and ends the program; --object has been remembered; an unknown option, a
+ * missing argument and a bad object have been complained about when it returns
+ * CLI_OPT_BAD. @short_opts begins with ':'. */
 #define CLI_OPT_BAD '?'
 int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
 
@@ -81,6 +81,7 @@ struct cli_opts {
 /* Adds what a -o says: "key=value,key=value", where two commas stand for one within a
  * value. 0, or a message has been printed. */
 int cli_opts_add(struct cli_opts *l, const char *arg);
+int cli_opts_put(struct cli_opts *l, const char *key, const char *val);
 /* Takes the last value of @key out, all of them gone; NULL. Free it. */
 char *cli_opts_take(struct cli_opts *l, const char *key);
 void cli_opts_free(struct cli_opts *l);
@@ -95,10 +96,18 @@ int cli_threads(const char *arg, unsigned *out);
 /* "human" or "json". */
 int cli_output(const char *arg, bool *json);
 
+/* ---- object.c ----------------------------------------------------------------------- */
+
+/* What a --object says; 0 or 1 after a message. */
+int cli_object_add(const char *arg);
+const struct fmt_secrets *cli_secrets(void);
+void cli_secrets_wipe(void);
+
 /* ---- open.c ------------------------------------------------------------------------- */
 
 struct cli_open {
-	const char *name;
+	const char *name; /* a list of options with image_opts */
+	bool image_opts;
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;

@@ -21,6 +21,7 @@ static int open_sources(struct job *j)
 {
 	struct cli_open o = {
 		.format = j->a->format,
+		.image_opts = j->a->image_opts,
 		.cache = j->a->src_cache,
 		.blk_flags = BLK_SEQUENTIAL | (j->a->share ? BLK_SHARE : 0u),
 	};
@@ -49,6 +50,7 @@ static int create_target(struct job *j)
 		.backing = a->backing,
 		.backing_format = a->backing_format,
 		.opts = &a->opts.o,
+		.secrets = cli_secrets(),
 		.blk_flags = BLK_NOFLUSH,
 		.mem = &thr_heap,
 	};
@@ -69,6 +71,7 @@ static int open_target(struct job *j)
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
+		.image_opts = j->a->target_image_opts,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
 	};

@@ -121,7 +121,11 @@ void cli_help(void)
 	     "  '-m' is how many requests are under way at a time, '--threads' how many\n"
 	     "    threads work on them; neither changes the result, nor does '-W'\n"
 	     "  '-n' writes into a target that is there already\n"
-	     "  '-u' does not look at the backing file");
+	     "  '-u' does not look at the backing file\n"
+	     "  '--image-opts' (for a target '--target-image-opts') takes a list of options\n"
+	     "    in place of a file's name: driver=qcow2,file.filename=disk.qcow2\n"
+	     "  '--object secret,id=ID,data=TEXT' (or file=NAME; format=raw or base64)\n"
+	     "    defines what an option may name, as in encrypt.key-secret=ID");
 	printf("\nSupported formats:");
 	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)
 		printf(" %s", d->name);
