@@ -70,10 +70,6 @@ static int later(int c)
 		return cli_error("-c is not supported yet");
 	case 'l':
 		return cli_error("-l is not supported yet");
-	case 'r':
-		return cli_error("-r is not supported yet");
-	case OPT_SALVAGE:
-		return cli_error("--salvage is not supported yet");
 	case OPT_BITMAPS:
 	case OPT_SKIP_BROKEN:
 		return cli_error("--bitmaps is not supported yet");
@@ -101,6 +97,8 @@ static int set(struct cli_convert *a, int c, char *arg)
 		return cli_opts_add(&a->opts, arg);
 	case 'S':
 		return set_sparse(a, arg);
+	case 'r':
+		return cli_size("rate limit", arg, &a->rate);
 	case 't':
 		a->cache = arg;
 		return 0;
@@ -138,6 +136,9 @@ static void set_switch(struct cli_convert *a, int c)
 		break;
 	case OPT_TARGET_IS_ZERO:
 		a->target_is_zero = true;
+		break;
+	case OPT_SALVAGE:
+		a->salvage = true;
 		break;
 	case CLI_OPT_IMAGE_OPTS:
 		a->image_opts = true;

@@ -17,9 +17,10 @@ struct cli_convert {
 	char *opt_backing, *opt_backing_format; /* from -o */
 	struct cli_opts opts;
 	uint32_t sparse;
+	uint64_t rate;
 	unsigned fibers, threads;
 	bool sparse_given, opts_given, offload, progress, quiet, no_create, unordered, share,
-		target_is_zero, image_opts, target_image_opts;
+		target_is_zero, image_opts, target_image_opts, salvage;
 };
 
 /* Opens, creates, copies and closes; the exit status. */

@@ -3,6 +3,7 @@
  * cli/convert_run.c - the steps of convert: sources opened, target created and opened,
  * the copy, and everything closed.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/convert.h"
@@ -13,6 +14,7 @@ struct job {
 	struct blk **src;
 	unsigned opened;
 	uint64_t size; /* of all sources */
+	uint64_t lost;
 	struct blk *dst;
 	struct blk_err err;
 };
@@ -115,6 +117,8 @@ static int copy(struct job *j)
 	j->c.base = a->backing && j->dst->backing ? j->src[0]->backing : NULL;
 	j->c.sparse = a->sparse;
 	j->c.fibers = a->fibers;
+	j->c.rate = a->rate;
+	j->c.lost = a->salvage ? &j->lost : NULL;
 	j->c.unordered = a->unordered;
 	cli_progress_begin(&p, a->progress && !a->quiet);
 	j->c.progress = p.p;
@@ -127,6 +131,9 @@ static int copy(struct job *j)
 	if (!code)
 		cli_progress_full(&p);
 	cli_progress_end(&p);
+	if (j->lost && !a->quiet)
+		cli_warn("%" PRIu64 " bytes could not be read and are zeroes in '%s'", j->lost,
+			a->target);
 	if (!code)
 		return 0;
 	if (!j->err.code) {

@@ -299,6 +299,9 @@ struct fmt_convert {
 	unsigned fibers;  /* -m: 1 to 16 */
 	bool unordered;	  /* -W: accepted; the output is the same */
 	uint64_t memory;  /* budget for buffers, in bytes; 0: 32 MiB */
+	uint64_t rate;	  /* -r: bytes a second at most; 0: as fast as it goes */
+	uint64_t *lost;	  /* --salvage: what cannot be read is zeroes in dst, and its bytes are
+			   * added to this; NULL: an error */
 	struct fmt_progress progress;
 };
 /* Copies, leaving out what is unallocated or zero. The bytes that end up in dst's

@@ -132,6 +132,7 @@ cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determ
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
 interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
+interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
 asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
 perf-sh-$(call on,$(cli-all)) += convert
