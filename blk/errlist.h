@@ -57,6 +57,7 @@ BLK_ERR(GROW_ONLY, "Preallocation can only be used for growing images")
 BLK_ERR(READ_AT, "Error while reading at byte %o: %e")
 BLK_ERR(WRITE_AT, "Error while writing at byte %o: %e")
 BLK_ERR(MAP_AT, "Error while reading block status at offset %o: %e")
+BLK_ERR(NO_EMPTY, "Images of the format '%s' cannot be emptied")
 BLK_ERR(TARGET_SMALL, "output file is smaller than input file")
 
 /* qcow2 */

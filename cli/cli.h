@@ -28,6 +28,7 @@ int cli_create(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_commit(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_map(int argc, char **argv);
 int cli_resize(int argc, char **argv);
@@ -111,6 +112,7 @@ struct cli_open {
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;
+	unsigned writable; /* as in struct fmt_open */
 	const struct blk_opts *opts; /* may be NULL */
 };
 /* Opens an image. Where the file system cannot do O_DIRECT, opens it without and says

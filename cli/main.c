@@ -25,6 +25,9 @@ const char *cli_prog = "platter";
 #define ROW_CHECK                                                                              \
 	{"check", cli_check,                                                                   \
 		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] filename"},
+#define ROW_COMMIT                                                                             \
+	{"commit", cli_commit,                                                                 \
+		"[-q] [-f fmt] [-t cache] [-b base] [-r rate] [-d] [-p] [--threads n] filename"},
 #define ROW_COMPARE                                                                            \
 	{"compare", cli_compare,                                                               \
 		"[-f fmt] [-F fmt] [-T src_cache] [-p] [-q] [-s] [-U] [--threads n] "          \
@@ -57,6 +60,9 @@ static const struct cli_command commands[] = {
 #endif
 #ifdef CONFIG_CLI_CHECK
 	ROW_CHECK
+#endif
+#ifdef CONFIG_CLI_COMMIT
+	ROW_COMMIT
 #endif
 #ifdef CONFIG_CLI_COMPARE
 	ROW_COMPARE

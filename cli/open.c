@@ -56,6 +56,7 @@ int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err
 		.name = o->name,
 		.format = o->format,
 		.flags = o->flags,
+		.writable = o->writable,
 		.opts = o->opts,
 		.secrets = cli_secrets(),
 		.mem = &thr_heap,

@@ -17,6 +17,7 @@ endif
 fmt-$(CONFIG_FMT_OP_CREATE) += op/create.o
 fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
 fmt-$(CONFIG_FMT_OP_CONVERT) += op/convert.o op/convert_plan.o
+fmt-$(CONFIG_FMT_OP_COMMIT) += op/commit.o
 fmt-$(CONFIG_FMT_OP_CHECK) += op/check.o
 fmt-$(CONFIG_FMT_OP_COMPARE) += op/compare.o
 fmt-y += $(if $(CONFIG_FMT_OP_CONVERT)$(CONFIG_FMT_OP_COMPARE),op/bufs.o)

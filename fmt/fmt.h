@@ -52,6 +52,8 @@ struct fmt_open {
 	 * below. "driver" counts where format is NULL. See fmt/names.h. */
 	const struct blk_opts *opts;
 	const struct fmt_secrets *secrets; /* may be NULL; an id that is not in it is refused */
+	unsigned writable; /* the image this deep in the chain is opened for writing too, if it
+			    * is not 0: for commit */
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
 	const struct thr_alloc *mem;
 };
@@ -113,6 +115,9 @@ struct fmt_driver {
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
 	int (*info)(struct blk *image, struct fmt_info *info);
+	/* Gives up all that the image, open for writing, has allocated, so that its backing
+	 * file shows. NULL: it cannot. A cut leaves each part as it was or given up. */
+	int (*empty)(struct blk *image);
 	/* format-specific properties, in order, into @s. */
 	void (*props)(struct blk *image, struct fmt_sink *s);
 	int (*check)(struct blk *image, struct fmt_check *c, struct blk_err *err);
@@ -310,6 +315,19 @@ struct fmt_convert {
 int fmt_convert(const struct fmt_convert *c, struct blk_err *err);
 /* Whether the whole image is known to read as zeroes, from its map. */
 bool fmt_reads_zero(struct blk *image);
+
+/* Writes what @image and the images between have into @base, which lies below it in its
+ * chain and is open for writing (struct fmt_open: writable), and makes @base longer where
+ * it is shorter. All of that is durable before anything is taken from @image. */
+struct fmt_commit {
+	struct blk *image; /* open for writing, unless keep */
+	struct blk *base;
+	bool keep;	   /* -d: @image is left as it is; otherwise base is its own backing
+			    * file, and it is empty afterwards */
+	uint64_t rate;	   /* as in struct fmt_convert */
+	struct fmt_progress progress;
+};
+int fmt_commit(const struct fmt_commit *c, struct blk_err *err);
 
 enum fmt_compare_result { FMT_SAME, FMT_DIFFERENT, FMT_SIZE_DIFFERS };
 struct fmt_compare {

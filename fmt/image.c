@@ -94,17 +94,17 @@ void fmt_set_backing(struct blk *image, struct blk *backing)
 	image->backing = backing;
 }
 
-/* Only the image itself can have anything to flush: what lies below it is read. The
- * chain is taken apart in a loop, however long it is. */
+/* The chain is taken apart in a loop, however long it is. What lies below the image is
+ * open for writing only where it was asked for. */
 int fmt_close(struct blk *image)
 {
-	int err;
+	int err = 0;
 
-	if (!image)
-		return 0;
-	err = fmt_flush_pending(image);
 	while (image) {
 		struct blk *below = image->backing;
+		int e = fmt_flush_pending(image);
+
+		err = err ? err : e;
 
 		image->backing = NULL;
 		blk_close(image);

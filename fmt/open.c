@@ -114,6 +114,7 @@ static bool in_chain(struct blk *top, struct blk *image)
 /* What the images of a chain are opened by. */
 struct chain {
 	struct blk *top, *last;
+	unsigned depth;           /* of the last */
 	const struct fmt_open *o; /* of the top */
 	struct fmt_names l;       /* the options of the last */
 	char *path;               /* FMT_NAME_MAX bytes */
@@ -169,6 +170,8 @@ static int open_next(struct blk **out, struct chain *c)
 	int code;
 
 	*out = NULL;
+	if (c->depth + 1 == c->o->writable)
+		o.blk_flags |= BLK_RDWR;
 	fmt_names_init(&sub, c->o->mem);
 	fmt_names_init(&below, c->o->mem);
 	o.opts = &sub.o;
@@ -197,13 +200,13 @@ static int open_chain(struct chain *c)
 	int code;
 
 	c->last = c->top;
-	for (unsigned n = 1;; n++) {
+	for (c->depth = 0;; c->depth++) {
 		code = open_next(&next, c);
 		if (code || !next)
 			return code;
 		fmt_set_backing(c->last, next);
 		c->last = next;
-		if (n + 1 > FMT_CHAIN_MAX)
+		if (c->depth + 2 > FMT_CHAIN_MAX)
 			return blk_fail(c->err, -THR_ELOOP, BLK_E_CHAIN_LONG, 0, FMT_CHAIN_MAX);
 	}
 }

@@ -102,6 +102,11 @@ unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 
+# commit, onto raw
+commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
+unit-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
+vg-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
+
 # every format, in memory
 t-$(qcow2-rig) += conf/ram.o
 conf-$(qcow2-rig) += model matrix
@@ -128,7 +133,7 @@ unit-$(CONFIG_CLI) += cli_args
 vg-$(CONFIG_CLI) += cli_args
 cli-all := CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMPARE CLI_MAP CLI_RESIZE \
 	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK CZ_DEFLATE
-cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determinism
+cli-tests := cli_convert cli_check $(if $(CONFIG_CLI_COMMIT),cli_commit) cli_compare cli_map cli_resize convert determinism
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
 interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts

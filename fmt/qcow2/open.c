@@ -253,6 +253,9 @@ const struct fmt_driver fmt_qcow2_driver = {
 	.info = qcow2_info,
 	.props = qcow2_props,
 #endif
+#ifdef CONFIG_FMT_QCOW2_WRITE
+	.empty = qcow2_empty,
+#endif
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	.create = qcow2_create,
 	.create_opts = qcow2_create_opts,
