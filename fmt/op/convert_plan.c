@@ -221,8 +221,8 @@ static uint64_t pace(struct convert *cv, const struct convert_chunk *ck)
 		return 0;
 	now = thr_now();
 	wait = cv->next_ns > now ? cv->next_ns - now : 0;
-	cv->next_ns = now + wait +
-		ck->len / rate * 1000000000u + ck->len % rate * 1000000000u / rate;
+	cv->next_ns =
+		now + wait + ck->len / rate * 1000000000u + ck->len % rate * 1000000000u / rate;
 	return wait;
 }
 

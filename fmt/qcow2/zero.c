@@ -91,8 +91,8 @@ static void decide_v2(struct qcow2 *q, const struct job *j, uint64_t off,
 }
 
 /* The rest of the table in one step, once there is something in it. */
-static void decide_empty(
-	struct qcow2 *q, uint64_t off, uint64_t len, const struct qcow2_extent *x, struct step *s)
+static void decide_empty(struct qcow2 *q, uint64_t off, uint64_t len,
+	const struct qcow2_extent *x, struct step *s)
 {
 	if (x->kind == QCOW2_UNALLOCATED)
 		return;
