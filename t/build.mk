@@ -152,4 +152,5 @@ perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120
+TIME_cli_commit := 120
 
