@@ -70,11 +70,12 @@ static const struct row *row_by_prefix(const char *name)
 	return NULL;
 }
 
-/* Whose a name is. "file:" only says that what follows is a file's name. */
+/* Whose a name is; one in JSON is taken apart where formats are known. "file:" only says that
+ * what follows is a file's name. */
 static int row_for_name(const struct row **out, const char **name, struct blk_err *err)
 {
 	if (blk_str_starts(*name, "json:"))
-		return blk_fail_str(err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "names in JSON");
+		return blk_fail(err, -THR_EINVAL, BLK_E_JSON_HERE, 0, 0);
 	*out = row_by_prefix(*name);
 	if (*out)
 		return 0;

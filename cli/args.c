@@ -30,11 +30,7 @@ int cli_getopt(int argc, char **argv, const char *short_opts, const struct optio
 		cli_usage("unrecognized option '%s'", argv[optind - 1]);
 		return CLI_OPT_BAD;
 	case CLI_OPT_OBJECT:
-		cli_error("--object is not supported yet");
-		return CLI_OPT_BAD;
-	case CLI_OPT_IMAGE_OPTS:
-		cli_error("--image-opts is not supported yet");
-		return CLI_OPT_BAD;
+		return cli_object_add(optarg) ? CLI_OPT_BAD : c;
 	}
 	return c;
 }
@@ -91,8 +87,9 @@ static int add_item(struct cli_opts *l, char *item)
 		free(item);
 		return cli_no_memory();
 	}
+	/* It may be a secret. */
 	if (eq)
-		*eq = '\0';
+		explicit_bzero(eq, strlen(eq));
 	if (!append(l, item, val))
 		return 0;
 	free(item);
@@ -117,6 +114,18 @@ int cli_opts_add(struct cli_opts *l, const char *arg)
 			return 1;
 	}
 	return 0;
+}
+
+int cli_opts_put(struct cli_opts *l, const char *key, const char *val)
+{
+	char *k = strdup(key);
+	char *v = strdup(val);
+
+	if (k && v && !append(l, k, v))
+		return 0;
+	free(k);
+	free(v);
+	return k && v ? 1 : cli_no_memory();
 }
 
 static void free_opt(const struct blk_opt *o)

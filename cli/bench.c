@@ -13,7 +13,7 @@
 struct args {
 	const char *format, *cache, *engine;
 	struct fmt_bench b;
-	bool share;
+	bool share, image_opts;
 	unsigned threads;
 };
 
@@ -134,6 +134,9 @@ static int take_option(struct args *a, int c)
 	case 'f':
 		a->format = optarg;
 		return 0;
+	case CLI_OPT_IMAGE_OPTS:
+		a->image_opts = true;
+		return 0;
 	case 'i':
 		return take_engine(a);
 	case 'n':
@@ -209,6 +212,7 @@ static int open_image(struct blk **out, const struct args *a, const char *name)
 	struct cli_open o = {
 		.name = name,
 		.format = a->format,
+		.image_opts = a->image_opts,
 		.cache = a->cache,
 		.blk_flags = (a->b.write ? BLK_RDWR : 0u) | (a->share ? BLK_SHARE : 0u),
 		.opts = &opts,

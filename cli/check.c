@@ -12,7 +12,7 @@ enum { CHECK_ERROR = 1, CHECK_CORRUPT = 2, CHECK_LEAKS = 3, CHECK_UNSUPPORTED = 
 struct args {
 	const char *format, *cache;
 	const char *name;
-	bool json, quiet, share;
+	bool json, quiet, share, image_opts;
 	unsigned fix;
 };
 
@@ -173,6 +173,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format = optarg;
 			break;
@@ -213,6 +216,7 @@ int cli_check(int argc, char **argv)
 		return 1;
 	a.name = o.name = argv[optind];
 	o.format = a.format;
+	o.image_opts = a.image_opts;
 	o.cache = a.cache;
 	o.blk_flags = (a.share ? BLK_SHARE : 0u) | (a.fix ? BLK_RDWR : 0u);
 	o.flags |= a.fix ? FMT_REPAIR : 0u;

@@ -28,6 +28,7 @@ int cli_create(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_commit(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_map(int argc, char **argv);
 int cli_resize(int argc, char **argv);
@@ -71,9 +72,9 @@ enum {
 #define CLI_LONG_END	    {NULL, 0, NULL, 0}
 
 /* The next option, -1 after the last. What every command treats alike is done here:
- * -h prints help and ends the program; an unknown option, a missing argument, and
- * --object and --image-opts, which are not there yet, have been complained about when
- * it returns CLI_OPT_BAD. @short_opts begins with ':'. */
+ * -h prints help and ends the program; --object has been remembered; an unknown option, a
+ * missing argument and a bad object have been complained about when it returns
+ * CLI_OPT_BAD. @short_opts begins with ':'. */
 #define CLI_OPT_BAD '?'
 int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
 
@@ -87,6 +88,7 @@ struct cli_opts {
 /* Adds what a -o says: "key=value,key=value", where two commas stand for one within a
  * value. 0, or a message has been printed. */
 int cli_opts_add(struct cli_opts *l, const char *arg);
+int cli_opts_put(struct cli_opts *l, const char *key, const char *val);
 /* Takes the last value of @key out, all of them gone; NULL. Free it. */
 char *cli_opts_take(struct cli_opts *l, const char *key);
 void cli_opts_free(struct cli_opts *l);
@@ -104,14 +106,23 @@ int cli_output(const char *arg, bool *json);
 /* --untrusted: nothing that an image names is opened. */
 extern bool cli_untrusted;
 
+/* ---- object.c ----------------------------------------------------------------------- */
+
+/* What a --object says; 0 or 1 after a message. */
+int cli_object_add(const char *arg);
+const struct fmt_secrets *cli_secrets(void);
+void cli_secrets_wipe(void);
+
 /* ---- open.c ------------------------------------------------------------------------- */
 
 struct cli_open {
-	const char *name;
+	const char *name; /* a list of options with image_opts */
+	bool image_opts;
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;
 	bool trusted; /* made by this program: --untrusted does not count */
+	unsigned writable; /* as in struct fmt_open */
 	const struct blk_opts *opts; /* may be NULL */
 };
 /* Opens an image. Where the file system cannot do O_DIRECT, opens it without and says

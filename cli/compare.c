@@ -10,7 +10,7 @@ enum { COMPARE_DIFFERENT = 1, COMPARE_OPEN = 2, COMPARE_MAP = 3, COMPARE_READ = 
 
 struct args {
 	const char *format_a, *format_b, *cache;
-	bool progress, quiet, strict, share;
+	bool progress, quiet, strict, share, image_opts;
 	unsigned threads;
 };
 
@@ -91,6 +91,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format_a = optarg;
 			break;
@@ -138,6 +141,7 @@ int cli_compare(int argc, char **argv)
 	o.blk_flags = BLK_SEQUENTIAL | (a.share ? BLK_SHARE : 0u);
 	o.name = argv[optind];
 	o.format = a.format_a;
+	o.image_opts = a.image_opts;
 	if (cli_open(&first, &o))
 		return COMPARE_OPEN;
 	o.name = argv[optind + 1];

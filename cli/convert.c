@@ -70,12 +70,6 @@ static int later(int c)
 		return cli_error("-c is not supported yet");
 	case 'l':
 		return cli_error("-l is not supported yet");
-	case 'r':
-		return cli_error("-r is not supported yet");
-	case OPT_TARGET_IMAGE_OPTS:
-		return cli_error("--target-image-opts is not supported yet");
-	case OPT_SALVAGE:
-		return cli_error("--salvage is not supported yet");
 	case OPT_BITMAPS:
 	case OPT_SKIP_BROKEN:
 		return cli_error("--bitmaps is not supported yet");
@@ -103,6 +97,8 @@ static int set(struct cli_convert *a, int c, char *arg)
 		return cli_opts_add(&a->opts, arg);
 	case 'S':
 		return set_sparse(a, arg);
+	case 'r':
+		return cli_size("rate limit", arg, &a->rate);
 	case 't':
 		a->cache = arg;
 		return 0;
@@ -141,6 +137,15 @@ static void set_switch(struct cli_convert *a, int c)
 	case OPT_TARGET_IS_ZERO:
 		a->target_is_zero = true;
 		break;
+	case OPT_SALVAGE:
+		a->salvage = true;
+		break;
+	case CLI_OPT_IMAGE_OPTS:
+		a->image_opts = true;
+		break;
+	case OPT_TARGET_IMAGE_OPTS:
+		a->target_image_opts = true;
+		break;
 	}
 }
 
@@ -163,6 +168,10 @@ static int check_options(const struct cli_convert *a)
 		return cli_error("Cannot enable copy offloading when -S is used");
 	if (a->target_is_zero && !a->no_create)
 		return cli_error("--target-is-zero requires use of -n flag");
+	if (a->target_image_opts && !a->no_create)
+		return cli_error("--target-image-opts requires use of -n flag");
+	if ((a->image_opts && a->format) || (a->target_image_opts && a->out_format))
+		return cli_error("--image-opts and --format are mutually exclusive");
 	if (a->no_create && a->opts_given)
 		return cli_error("-o has no effect when skipping image creation");
 	if (cli_cache_ok("cache", a->cache) || cli_cache_ok("source cache", a->src_cache))
@@ -187,7 +196,7 @@ static void take_fields(struct cli_convert *a)
 
 int cli_convert(int argc, char **argv)
 {
-	struct cli_convert a = {.cache = "unsafe", .sparse = 4096, .out_format = "raw"};
+	struct cli_convert a = {.cache = "unsafe", .sparse = 4096};
 	int ret = parse(&a, argc, argv);
 
 	if (!ret && a.opts.help) {
@@ -200,6 +209,8 @@ int cli_convert(int argc, char **argv)
 		a.target = argv[argc - 1];
 		take_fields(&a);
 		ret = check_options(&a);
+		if (!a.out_format && !a.target_image_opts)
+			a.out_format = "raw";
 		if (!ret)
 			ret = cli_convert_run(&a);
 	}

@@ -11,15 +11,16 @@ struct cli_convert {
 	char **names; /* of the sources */
 	unsigned nsrc;
 	const char *target;
-	const char *format, *out_format;
+	const char *format, *out_format; /* out_format NULL: raw */
 	const char *cache, *src_cache;
 	const char *backing, *backing_format;
 	char *opt_backing, *opt_backing_format; /* from -o */
 	struct cli_opts opts;
 	uint32_t sparse;
+	uint64_t rate;
 	unsigned fibers, threads;
 	bool sparse_given, opts_given, offload, progress, quiet, no_create, unordered, share,
-		target_is_zero;
+		target_is_zero, image_opts, target_image_opts, salvage;
 };
 
 /* Opens, creates, copies and closes; the exit status. */

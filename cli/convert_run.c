@@ -3,6 +3,7 @@
  * cli/convert_run.c - the steps of convert: sources opened, target created and opened,
  * the copy, and everything closed.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/convert.h"
@@ -13,6 +14,7 @@ struct job {
 	struct blk **src;
 	unsigned opened;
 	uint64_t size; /* of all sources */
+	uint64_t lost;
 	struct blk *dst;
 	struct blk_err err;
 };
@@ -21,6 +23,7 @@ static int open_sources(struct job *j)
 {
 	struct cli_open o = {
 		.format = j->a->format,
+		.image_opts = j->a->image_opts,
 		.cache = j->a->src_cache,
 		.blk_flags = BLK_SEQUENTIAL | (j->a->share ? BLK_SHARE : 0u),
 	};
@@ -50,6 +53,7 @@ static int create_target(struct job *j)
 		.backing_format = a->backing_format,
 		.opts = &a->opts.o,
 		.flags = cli_untrusted ? FMT_UNTRUSTED : 0,
+		.secrets = cli_secrets(),
 		.blk_flags = BLK_NOFLUSH,
 		.mem = &thr_heap,
 	};
@@ -70,6 +74,7 @@ static int open_target(struct job *j)
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
+		.image_opts = j->a->target_image_opts,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
 		.trusted = !j->a->no_create, /* what it names is what we were given */
@@ -114,6 +119,8 @@ static int copy(struct job *j)
 	j->c.base = a->backing && j->dst->backing ? j->src[0]->backing : NULL;
 	j->c.sparse = a->sparse;
 	j->c.fibers = a->fibers;
+	j->c.rate = a->rate;
+	j->c.lost = a->salvage ? &j->lost : NULL;
 	j->c.unordered = a->unordered;
 	cli_progress_begin(&p, a->progress && !a->quiet);
 	j->c.progress = p.p;
@@ -126,6 +133,9 @@ static int copy(struct job *j)
 	if (!code)
 		cli_progress_full(&p);
 	cli_progress_end(&p);
+	if (j->lost && !a->quiet)
+		cli_warn("%" PRIu64 " bytes could not be read and are zeroes in '%s'", j->lost,
+			a->target);
 	if (!code)
 		return 0;
 	if (!j->err.code) {

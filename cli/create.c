@@ -142,7 +142,7 @@ static int parse(struct args *a, int argc, char **argv)
 
 int cli_create(int argc, char **argv)
 {
-	struct args a = {.c = {.mem = &thr_heap}};
+	struct args a = {.c = {.secrets = cli_secrets(), .mem = &thr_heap}};
 	int ret = parse(&a, argc, argv);
 
 	if (!ret && a.opts.help) {

@@ -69,6 +69,7 @@ int cli_no_memory(void)
 
 int cli_done(int status)
 {
+	cli_secrets_wipe();
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
 	cli_error("Could not write to standard output: %s", strerror(errno));

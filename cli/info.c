@@ -9,7 +9,7 @@
 
 struct args {
 	const char *format;
-	bool json, chain, share;
+	bool json, chain, share, image_opts;
 };
 
 /* What is asked of the image and its file in one place for both kinds of output. */
@@ -75,6 +75,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format = optarg;
 			break;
@@ -106,6 +109,7 @@ int cli_info(int argc, char **argv)
 		return cli_usage("Expecting one image file name");
 	o.name = argv[optind];
 	o.format = a.format;
+	o.image_opts = a.image_opts;
 	o.blk_flags = a.share ? BLK_SHARE : 0;
 	if (!a.chain)
 		o.flags |= FMT_NO_BACKING;

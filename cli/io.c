@@ -57,7 +57,8 @@ static int judge(const struct io_open *o)
 /* The content of the disk decides what a probed raw image is next time. */
 static void warn_probed(const struct io_open *o, const struct blk *image)
 {
-	if (!o->format && image->file && fmt_driver_of(image) == fmt_driver_find("raw"))
+	if (!o->format && !o->image_opts && image->file &&
+		fmt_driver_of(image) == fmt_driver_find("raw"))
 		cli_warn("Image format was not specified for '%s' and probing guessed raw",
 			o->name);
 }
@@ -69,6 +70,7 @@ static int open_image(struct io *io, const struct io_open *o)
 	struct cli_open co = {
 		.name = o->name,
 		.format = o->format,
+		.image_opts = o->image_opts,
 		.cache = o->direct ? "none" : o->cache,
 		.blk_flags = o->read_only ? 0 : BLK_RDWR,
 		.opts = &opts,
@@ -340,6 +342,11 @@ static int take_option(struct args *a, int c)
 		return 0;
 	case 'f':
 		o->format = optarg;
+		return 0;
+	case CLI_OPT_IMAGE_OPTS:
+		o->image_opts = true;
+		return 0;
+	case CLI_OPT_OBJECT:
 		return 0;
 	case 'r':
 		o->read_only = true;

@@ -61,7 +61,7 @@ int io_number(const char *arg, uint64_t *out);
 
 struct io_open {
 	const char *name, *format, *cache, *engine, *discard;
-	bool direct, read_only, share;
+	bool direct, read_only, share, image_opts;
 };
 int io_open_file(struct io *io, const struct io_open *o);
 int io_close_file(struct io *io);

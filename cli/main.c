@@ -26,6 +26,9 @@ const char *cli_prog = "platter";
 #define ROW_CHECK                                                                              \
 	{"check", cli_check,                                                                   \
 		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] filename"},
+#define ROW_COMMIT                                                                             \
+	{"commit", cli_commit,                                                                 \
+		"[-q] [-f fmt] [-t cache] [-b base] [-r rate] [-d] [-p] [--threads n] filename"},
 #define ROW_COMPARE                                                                            \
 	{"compare", cli_compare,                                                               \
 		"[-f fmt] [-F fmt] [-T src_cache] [-p] [-q] [-s] [-U] [--threads n] "          \
@@ -58,6 +61,9 @@ static const struct cli_command commands[] = {
 #endif
 #ifdef CONFIG_CLI_CHECK
 	ROW_CHECK
+#endif
+#ifdef CONFIG_CLI_COMMIT
+	ROW_COMMIT
 #endif
 #ifdef CONFIG_CLI_COMPARE
 	ROW_COMPARE
@@ -123,7 +129,11 @@ void cli_help(void)
 	     "    threads work on them; neither changes the result, nor does '-W'\n"
 	     "  '-n' writes into a target that is there already\n"
 	     "  '--untrusted' opens nothing that an image names; every command has it\n"
-	     "  '-u' does not look at the backing file");
+	     "  '-u' does not look at the backing file\n"
+	     "  '--image-opts' (for a target '--target-image-opts') takes a list of options\n"
+	     "    in place of a file's name: driver=qcow2,file.filename=disk.qcow2\n"
+	     "  '--object secret,id=ID,data=TEXT' (or file=NAME; format=raw or base64)\n"
+	     "    defines what an option may name, as in encrypt.key-secret=ID");
 	printf("\nSupported formats:");
 	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)
 		printf(" %s", d->name);

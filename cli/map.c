@@ -8,7 +8,7 @@
 
 struct args {
 	const char *format;
-	bool json, share;
+	bool json, share, image_opts;
 	uint64_t start, max;
 };
 
@@ -87,6 +87,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format = optarg;
 			break;
@@ -123,6 +126,7 @@ int cli_map(int argc, char **argv)
 		return cli_usage("Expecting one image file name");
 	o.name = argv[optind];
 	o.format = a.format;
+	o.image_opts = a.image_opts;
 	o.blk_flags = a.share ? BLK_SHARE : 0;
 	ret = cli_open(&image, &o);
 	if (ret)

@@ -12,7 +12,7 @@ struct args {
 	struct cli_opts opts;
 	char *backing, *backing_format; /* from opts */
 	uint64_t size;
-	bool has_size, json, share;
+	bool has_size, json, share, image_opts;
 };
 
 static void print(const struct fmt_measure *m, bool json)
@@ -45,6 +45,7 @@ static int measure(const struct args *a, struct blk *src)
 		.backing = a->backing,
 		.backing_format = a->backing_format,
 		.opts = &a->opts.o,
+		.secrets = cli_secrets(),
 		.mem = &thr_heap,
 	};
 	struct blk_err err = BLK_ERR_INIT;
@@ -61,6 +62,7 @@ static int measure_file(const struct args *a, const char *name)
 	struct cli_open o = {
 		.name = name,
 		.format = a->format,
+		.image_opts = a->image_opts,
 		.blk_flags = a->share ? BLK_SHARE : 0u,
 	};
 	struct blk *src;
@@ -76,7 +78,7 @@ static int run(struct args *a, int n, char **names)
 {
 	if (n > 1)
 		return cli_error("At most one filename argument is allowed.");
-	if (!n && a->format)
+	if (!n && (a->format || a->image_opts))
 		return cli_error("--image-opts, -f, and -l require a filename argument.");
 	if (!n && !a->has_size)
 		return cli_error("Either --size N or one filename must be specified.");
@@ -108,6 +110,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format = optarg;
 			break;

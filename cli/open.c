@@ -13,28 +13,69 @@ int cli_cache_ok(const char *what, const char *cache)
 	return cli_error("Invalid %s option: %s", what, cache);
 }
 
+/* What the caller asks for comes after what the user does, and so counts. */
+static int merge(struct cli_opts *l, const struct blk_opts *more)
+{
+	for (unsigned i = 0; more && i < more->n; i++)
+		if (cli_opts_put(l, more->v[i].key, more->v[i].val))
+			return 1;
+	return 0;
+}
+
+static int open_once(struct blk **out, const struct fmt_open *fo, const struct cli_open *o,
+	struct blk_err *err)
+{
+	int code = fmt_open(out, fo, err);
+
+	if (code)
+		blk_err_where(err, "Could not open", o->name);
+	return code;
+}
+
+static int open_cached(
+	struct blk **out, struct fmt_open *fo, const struct cli_open *o, struct blk_err *err)
+{
+	unsigned cache = 0;
+	int code;
+
+	if (o->cache && blk_cache_parse(o->cache, &cache))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "cache");
+	fo->blk_flags = o->blk_flags | cache;
+	code = open_once(out, fo, o, err);
+	if (!code || err->id != BLK_E_NO_DIRECT || !(fo->blk_flags & BLK_NOCACHE))
+		return code;
+	cli_warn("The file system of '%s' does not support O_DIRECT: using its cache", o->name);
+	fo->blk_flags &= ~(unsigned)BLK_NOCACHE;
+	*err = (struct blk_err)BLK_ERR_INIT;
+	return open_once(out, fo, o, err);
+}
+
 int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err)
 {
 	struct fmt_open fo = {
 		.name = o->name,
 		.format = o->format,
 		.flags = o->flags | (cli_untrusted && !o->trusted ? FMT_UNTRUSTED : 0u),
+		.writable = o->writable,
 		.opts = o->opts,
+		.secrets = cli_secrets(),
 		.mem = &thr_heap,
 	};
-	unsigned cache = 0;
+	struct cli_opts l = {0};
 	int code;
 
-	if (o->cache && blk_cache_parse(o->cache, &cache))
-		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "cache");
-	fo.blk_flags = o->blk_flags | cache;
-	code = fmt_open(out, &fo, err);
-	if (!code || err->id != BLK_E_NO_DIRECT)
-		return code;
-	cli_warn("The file system of '%s' does not support O_DIRECT: using its cache", o->name);
-	fo.blk_flags &= ~(unsigned)BLK_NOCACHE;
-	*err = (struct blk_err)BLK_ERR_INIT;
-	return fmt_open(out, &fo, err);
+	if (!o->image_opts)
+		return open_cached(out, &fo, o, err);
+	if (o->format)
+		return blk_fail(err, -THR_EINVAL, BLK_E_FORMAT_TWICE, 0, 0);
+	fo.name = NULL;
+	fo.opts = &l.o;
+	if (cli_opts_add(&l, o->name) || merge(&l, o->opts))
+		code = blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "--image-opts");
+	else
+		code = open_cached(out, &fo, o, err);
+	cli_opts_free(&l);
+	return code;
 }
 
 int cli_open(struct blk **out, const struct cli_open *o)

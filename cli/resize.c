@@ -8,7 +8,7 @@
 
 struct args {
 	const char *format;
-	bool quiet, shrink;
+	bool quiet, shrink, image_opts;
 	enum blk_prealloc prealloc;
 };
 
@@ -46,7 +46,7 @@ static int resize(struct blk *image, const char *arg, const struct args *a)
 /* The content of the disk decides what a probed raw image is next time. */
 static void warn_probed(const struct blk *image, const struct args *a)
 {
-	if (!a->format && fmt_driver_of(image) == fmt_driver_find("raw"))
+	if (!a->format && !a->image_opts && fmt_driver_of(image) == fmt_driver_find("raw"))
 		cli_warn("Image format was not specified for '%s' and probing guessed raw",
 			image->file->name);
 }
@@ -68,6 +68,9 @@ static int parse(struct args *a, int argc, char **argv)
 		switch (c) {
 		case CLI_OPT_BAD:
 			return 1;
+		case CLI_OPT_IMAGE_OPTS:
+			a->image_opts = true;
+			break;
 		case 'f':
 			a->format = optarg;
 			break;
@@ -107,6 +110,7 @@ int cli_resize(int argc, char **argv)
 		return cli_usage("Expecting image file name and size");
 	o.name = argv[optind];
 	o.format = a.format;
+	o.image_opts = a.image_opts;
 	ret = cli_open(&image, &o);
 	if (ret)
 		return ret;

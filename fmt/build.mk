@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # fmt-y: the objects of this room; fmt-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 fmt-y += drivers.o probe.o image.o chain.o cache.o
-fmt-$(CONFIG_HOSTED) += open.o
+ifeq ($(CONFIG_HOSTED),y)
+fmt-y += open.o names.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
+endif
+fmt-lib-FMT_JSON := jansson
 fmt-$(CONFIG_FMT_RAW) += raw.o
 ifeq ($(CONFIG_BLK_WRITE),y)
 fmt-y += write.o order.o
@@ -14,6 +17,7 @@ endif
 fmt-$(CONFIG_FMT_OP_CREATE) += op/create.o
 fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
 fmt-$(CONFIG_FMT_OP_CONVERT) += op/convert.o op/convert_plan.o
+fmt-$(CONFIG_FMT_OP_COMMIT) += op/commit.o
 fmt-$(CONFIG_FMT_OP_CHECK) += op/check.o
 fmt-$(CONFIG_FMT_OP_COMPARE) += op/compare.o
 fmt-y += $(if $(CONFIG_FMT_OP_CONVERT)$(CONFIG_FMT_OP_COMPARE),op/bufs.o)

@@ -17,6 +17,10 @@ int fmt_driver_get(const char *name, const struct fmt_driver **out, struct blk_e
 int fmt_create_opts_known(
 	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err);
 
+/* Fails, naming the first id of a secret that is not in @s. */
+int fmt_secrets_known(
+	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err);
+
 /* Flushes an image that is open for writing; elsewhere there is nothing to flush. */
 int fmt_flush_pending(struct blk *image);
 

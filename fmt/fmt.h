@@ -29,12 +29,31 @@ enum fmt_open_flags {
 	FMT_REPAIR = 1u << 4,	  /* for check -r: opens a dirty or damaged image as it is */
 };
 
+/* Keys and passwords, which options name ("key-secret", "encrypt.key-secret"). Owned by
+ * who opens, needed while opening only. */
+struct fmt_secret {
+	const char *id;
+	const uint8_t *data;
+	size_t len;
+};
+struct fmt_secrets {
+	const struct fmt_secret *v;
+	unsigned n;
+};
+/* NULL where there is none of that id. @s may be NULL. */
+const struct fmt_secret *fmt_secret(const struct fmt_secrets *s, const char *id);
+
 struct fmt_open {
-	const char *name;   /* a file name, URI or json:{} */
+	const char *name;   /* a file name, URI or json:{}; NULL where opts have it all */
 	const char *format; /* NULL: probe. Raw only where nothing else matches */
 	unsigned blk_flags; /* enum blk_open_flags; for backing files without BLK_RDWR */
 	unsigned flags;	    /* enum fmt_open_flags */
-	const struct blk_opts *opts; /* of the format; with the prefix "file." of its device */
+	/* Of the format; with the prefix "file." of its device, "backing." of the image
+	 * below. "driver" counts where format is NULL. See fmt/names.h. */
+	const struct blk_opts *opts;
+	const struct fmt_secrets *secrets; /* may be NULL; an id that is not in it is refused */
+	unsigned writable; /* the image this deep in the chain is opened for writing too, if it
+			    * is not 0: for commit */
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
 	const struct thr_alloc *mem;
 };
@@ -96,6 +115,9 @@ struct fmt_driver {
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
 	int (*info)(struct blk *image, struct fmt_info *info);
+	/* Gives up all that the image, open for writing, has allocated, so that its backing
+	 * file shows. NULL: it cannot. A cut leaves each part as it was or given up. */
+	int (*empty)(struct blk *image);
 	/* format-specific properties, in order, into @s. */
 	void (*props)(struct blk *image, struct fmt_sink *s);
 	int (*check)(struct blk *image, struct fmt_check *c, struct blk_err *err);
@@ -124,6 +146,7 @@ struct fmt_create {
 	bool unsafe_backing; /* -u: do not open the backing file */
 	unsigned flags;	     /* enum fmt_open_flags, for opening it */
 	const struct blk_opts *opts; /* of the driver */
+	const struct fmt_secrets *secrets; /* may be NULL */
 	unsigned blk_flags; /* cache mode */
 	const struct thr_alloc *mem;
 };
@@ -282,6 +305,9 @@ struct fmt_convert {
 	unsigned fibers;  /* -m: 1 to 16 */
 	bool unordered;	  /* -W: accepted; the output is the same */
 	uint64_t memory;  /* budget for buffers, in bytes; 0: 32 MiB */
+	uint64_t rate;	  /* -r: bytes a second at most; 0: as fast as it goes */
+	uint64_t *lost;	  /* --salvage: what cannot be read is zeroes in dst, and its bytes are
+			   * added to this; NULL: an error */
 	struct fmt_progress progress;
 };
 /* Copies, leaving out what is unallocated or zero. The bytes that end up in dst's
@@ -290,6 +316,19 @@ struct fmt_convert {
 int fmt_convert(const struct fmt_convert *c, struct blk_err *err);
 /* Whether the whole image is known to read as zeroes, from its map. */
 bool fmt_reads_zero(struct blk *image);
+
+/* Writes what @image and the images between have into @base, which lies below it in its
+ * chain and is open for writing (struct fmt_open: writable), and makes @base longer where
+ * it is shorter. All of that is durable before anything is taken from @image. */
+struct fmt_commit {
+	struct blk *image; /* open for writing, unless keep */
+	struct blk *base;
+	bool keep;	   /* -d: @image is left as it is; otherwise base is its own backing
+			    * file, and it is empty afterwards */
+	uint64_t rate;	   /* as in struct fmt_convert */
+	struct fmt_progress progress;
+};
+int fmt_commit(const struct fmt_commit *c, struct blk_err *err);
 
 enum fmt_compare_result { FMT_SAME, FMT_DIFFERENT, FMT_SIZE_DIFFERS };
 struct fmt_compare {

@@ -5,15 +5,19 @@
  */
 #include "fmt/drivers.h"
 
-/* Options that belong to the device below the image. */
-static bool for_file(const char *key)
+static bool starts(const char *key, const char *prefix)
 {
-	static const char prefix[] = "file.";
-
-	for (unsigned i = 0; i < sizeof(prefix) - 1; i++)
-		if (key[i] != prefix[i])
+	for (; *prefix; key++, prefix++)
+		if (*key != *prefix)
 			return false;
 	return true;
+}
+
+/* What the options of the device and of the image below are called. */
+static bool for_others(const char *key)
+{
+	return fmt_streq(key, "driver") || fmt_streq(key, "backing") || starts(key, "file.") ||
+	       starts(key, "backing.");
 }
 
 static bool taken(const struct fmt_driver *d, const char *key)
@@ -21,15 +25,45 @@ static bool taken(const struct fmt_driver *d, const char *key)
 	for (const char *const *k = d->open_opts; k && *k; k++)
 		if (fmt_streq(*k, key))
 			return true;
-	return fmt_streq(key, "driver") || for_file(key);
+	return for_others(key);
 }
 
-static int opts_taken(const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err)
+const struct fmt_secret *fmt_secret(const struct fmt_secrets *s, const char *id)
+{
+	for (unsigned i = 0; s && i < s->n; i++)
+		if (fmt_streq(s->v[i].id, id))
+			return &s->v[i];
+	return NULL;
+}
+
+/* "key-secret", also after a dot. */
+static bool names_secret(const char *key)
+{
+	const char *last = key;
+
+	for (; *key; key++)
+		if (*key == '.')
+			last = key + 1;
+	return fmt_streq(last, "key-secret");
+}
+
+int fmt_secrets_known(
+	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err)
 {
 	for (unsigned i = 0; o && i < o->n; i++)
-		if (!taken(d, o->v[i].key))
-			return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_OPTION, o->v[i].key);
+		if (names_secret(o->v[i].key) && !starts(o->v[i].key, "backing.") &&
+			!fmt_secret(s, o->v[i].val))
+			return blk_fail_str(err, -THR_EINVAL, BLK_E_NO_SECRET, o->v[i].val);
 	return 0;
+}
+
+static int opts_taken(const struct fmt_driver *d, const struct fmt_open *o, struct blk_err *err)
+{
+	for (unsigned i = 0; o->opts && i < o->opts->n; i++)
+		if (!taken(d, o->opts->v[i].key))
+			return blk_fail_str(
+				err, -THR_EINVAL, BLK_E_BAD_OPTION, o->opts->v[i].key);
+	return fmt_secrets_known(o->secrets, o->opts, err);
 }
 
 int fmt_open_on(
@@ -50,7 +84,7 @@ int fmt_open_on(
 	}
 	code = fmt_driver_get(format, &d, err);
 	if (!code)
-		code = opts_taken(d, o->opts, err);
+		code = opts_taken(d, o, err);
 	return code ? code : d->open(out, file, o, err);
 }
 
@@ -60,17 +94,17 @@ void fmt_set_backing(struct blk *image, struct blk *backing)
 	image->backing = backing;
 }
 
-/* Only the image itself can have anything to flush: what lies below it is read. The
- * chain is taken apart in a loop, however long it is. */
+/* The chain is taken apart in a loop, however long it is. What lies below the image is
+ * open for writing only where it was asked for. */
 int fmt_close(struct blk *image)
 {
-	int err;
+	int err = 0;
 
-	if (!image)
-		return 0;
-	err = fmt_flush_pending(image);
 	while (image) {
 		struct blk *below = image->backing;
+		int e = fmt_flush_pending(image);
+
+		err = err ? err : e;
 
 		image->backing = NULL;
 		blk_close(image);

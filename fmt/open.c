@@ -7,6 +7,7 @@
  * trusted to be short, to end, or to be anybody's business (FMT_UNTRUSTED).
  */
 #include "fmt/drivers.h"
+#include "fmt/names.h"
 
 /* ---- names ------------------------------------------------------------------ */
 
@@ -43,66 +44,60 @@ int fmt_backing_path(const char *image_name, const char *name, char *buf, size_t
 
 /* ---- one image ---------------------------------------------------------------- */
 
-#define FILE_PREFIX     "file."
-#define FILE_PREFIX_LEN (sizeof(FILE_PREFIX) - 1)
-
-/* The options of the device: those that begin with "file.", without it. */
-static int file_opts(struct blk_opts *out, const struct fmt_open *o)
-{
-	unsigned max = o->opts ? o->opts->n : 0;
-	struct blk_opt *v;
-
-	out->v = NULL;
-	out->n = 0;
-	if (!max)
-		return 0;
-	v = thr_get(o->mem, max * sizeof(*v), 16);
-	if (!v)
-		return -THR_ENOMEM;
-	for (unsigned i = 0; i < max; i++) {
-		const struct blk_opt *opt = &o->opts->v[i];
-
-		if (strncmp(opt->key, FILE_PREFIX, FILE_PREFIX_LEN))
-			continue;
-		v[out->n].key = opt->key + FILE_PREFIX_LEN;
-		v[out->n].val = opt->val;
-		out->n++;
-	}
-	out->v = v;
-	return 0;
-}
-
+/* The device below: its options are those that begin with "file.". */
 static int open_file(struct blk **out, const struct fmt_open *o, struct blk_err *err)
 {
-	struct blk_opts opts;
+	struct fmt_names l;
 	struct blk_open bo = {
 		.name = o->name,
 		.flags = o->blk_flags,
-		.opts = &opts,
+		.opts = &l.o,
 		.mem = o->mem,
 	};
-	int code = file_opts(&opts, o);
+	int code;
 
-	if (code)
-		return blk_fail(err, code, BLK_E_SYS, 0, 0);
-	code = blk_open(out, &bo, err);
-	if (opts.v)
-		thr_put(o->mem, (void *)(uintptr_t)opts.v, o->opts->n * sizeof(*opts.v));
+	fmt_names_init(&l, o->mem);
+	code = fmt_names_sub(&l, o->opts, "file.", err);
+	/* It is the name, and may have a protocol. */
+	if (o->name && o->name == blk_opt(o->opts, "file.filename"))
+		fmt_names_drop(&l, "filename");
+	if (!code)
+		code = blk_open(out, &bo, err);
+	fmt_names_free(&l);
 	return code;
 }
 
-static int open_image(struct blk **out, const struct fmt_open *o, struct blk_err *err)
+/* What @o says, from its name and its options, into @l; what is opened into @own. */
+static int gather(struct fmt_names *l, struct fmt_open *own, const struct fmt_open *o,
+	struct blk_err *err)
+{
+	int code = 0;
+
+	*own = *o;
+	if (o->name && fmt_names_json(o->name))
+		code = fmt_json_add(l, o->name, err);
+	if (!code)
+		code = fmt_names_sub(l, o->opts, "", err);
+	return code ? code : fmt_names_settle(l, own, err);
+}
+
+/* Opens one image. @l, empty at first, has its options when it is open. */
+static int open_image(
+	struct blk **out, const struct fmt_open *o, struct fmt_names *l, struct blk_err *err)
 {
 	struct blk *file = NULL;
-	int code = open_file(&file, o, err);
+	struct fmt_open own;
+	int code = gather(l, &own, o, err);
 
-	if (code)
-		return code;
-	code = fmt_open_on(out, file, o, err);
-	if (code) {
-		blk_err_where(err, "Could not open", file->name);
-		blk_close(file);
-	}
+	if (!code)
+		code = open_file(&file, &own, err);
+	if (!code)
+		code = fmt_open_on(out, file, &own, err);
+	if (!code)
+		return 0;
+	if (file || o->name)
+		blk_err_where(err, "Could not open", file ? file->name : o->name);
+	blk_close(file);
 	return code;
 }
 
@@ -116,58 +111,103 @@ static bool in_chain(struct blk *top, struct blk *image)
 	return false;
 }
 
-/* The image that the last one of the chain at @top names, opened: 0 with *out NULL
- * where it names none. @path has FMT_NAME_MAX bytes. */
-static int open_next(struct blk **out, struct blk *top, struct blk *last,
-	const struct fmt_open *top_open, char *path, struct blk_err *err)
+/* What the images of a chain are opened by. */
+struct chain {
+	struct blk *top, *last;
+	unsigned depth;           /* of the last */
+	const struct fmt_open *o; /* of the top */
+	struct fmt_names l;       /* the options of the last */
+	char *path;               /* FMT_NAME_MAX bytes */
+	struct blk_err *err;
+};
+
+/* The name and the format of the image below, as the last one has them; *name NULL where
+ * the options @sub have the device. -ENOENT: there is none. */
+static int name_next(struct chain *c, const struct blk_opts *sub, struct fmt_open *o)
 {
-	const struct fmt_driver *d = fmt_driver_of(last);
-	struct fmt_open o = {.cache = top_open->cache, .mem = top_open->mem};
+	const struct fmt_driver *d = fmt_driver_of(c->last);
+	const char *none = blk_opt(&c->l.o, "backing");
 	const char *name, *format;
 	int code;
 
-	*out = NULL;
-	code = d->backing ? d->backing(last, &name, &format) : -THR_ENOENT;
+	if (none && *none)
+		return blk_fail_str(c->err, -THR_EINVAL, BLK_E_BAD_VALUE, "backing");
+	if (none && !sub->n)
+		return -THR_ENOENT;
+	if (fmt_names_device(sub))
+		return 0;
+	code = d->backing ? d->backing(c->last, &name, &format) : -THR_ENOENT;
+	if (code == -THR_ENOENT && sub->n)
+		return blk_fail_str(
+			c->err, -THR_EINVAL, BLK_E_NEED_OPTION, "backing.file.filename");
 	if (code == -THR_ENOENT)
-		return 0;
-	if (code)
-		return blk_fail(err, code, BLK_E_SYS, 0, 0);
-	if (top_open->flags & FMT_UNTRUSTED)
-		return blk_fail_str(err, -THR_EACCES, BLK_E_UNTRUSTED_NAME, name);
-	code = fmt_backing_path(last->file->name, name, path, FMT_NAME_MAX);
-	if (code)
-		return blk_fail(err, code, BLK_E_SYS, 0, 0);
-	o.name = path;
-	o.format = *format ? format : NULL;
-	o.flags = top_open->flags & ~(unsigned)FMT_REPAIR;
-	o.blk_flags = top_open->blk_flags & ~(unsigned)BLK_RDWR;
-	code = open_image(out, &o, err);
-	if (code)
 		return code;
-	if (!in_chain(top, *out))
-		return 0;
-	blk_close(*out);
+	if (code)
+		return blk_fail(c->err, code, BLK_E_SYS, 0, 0);
+	if (c->o->flags & FMT_UNTRUSTED)
+		return blk_fail_str(c->err, -THR_EACCES, BLK_E_UNTRUSTED_NAME, name);
+	code = fmt_backing_path(c->last->file->name, name, c->path, FMT_NAME_MAX);
+	if (code)
+		return blk_fail(c->err, code, BLK_E_SYS, 0, 0);
+	o->name = c->path;
+	if (!blk_opt(sub, "driver") && *format)
+		o->format = format;
+	return 0;
+}
+
+/* The image below the last one, opened, *out NULL where there is none. Its options take
+ * the place of the last one's. */
+static int open_next(struct blk **out, struct chain *c)
+{
+	struct fmt_open o = {
+		.cache = c->o->cache,
+		.mem = c->o->mem,
+		.secrets = c->o->secrets,
+		.flags = c->o->flags & ~(unsigned)FMT_REPAIR,
+		.blk_flags = c->o->blk_flags & ~(unsigned)BLK_RDWR,
+	};
+	struct fmt_names sub, below;
+	int code;
+
 	*out = NULL;
-	code = blk_fail(err, -THR_ELOOP, BLK_E_CHAIN_LOOP, 0, 0);
-	blk_err_where(err, "Could not open", path);
+	if (c->depth + 1 == c->o->writable)
+		o.blk_flags |= BLK_RDWR;
+	fmt_names_init(&sub, c->o->mem);
+	fmt_names_init(&below, c->o->mem);
+	o.opts = &sub.o;
+	code = fmt_names_sub(&sub, &c->l.o, "backing.", c->err);
+	if (!code)
+		code = name_next(c, &sub.o, &o);
+	if (!code)
+		code = open_image(out, &o, &below, c->err);
+	else if (code == -THR_ENOENT)
+		code = 0;
+	if (!code && *out && in_chain(c->top, *out)) {
+		code = blk_fail(c->err, -THR_ELOOP, BLK_E_CHAIN_LOOP, 0, 0);
+		blk_err_where(c->err, "Could not open", (*out)->file->name);
+		blk_close(*out);
+		*out = NULL;
+	}
+	fmt_names_free(&sub);
+	fmt_names_free(&c->l);
+	c->l = below;
 	return code;
 }
 
-static int open_chain(
-	struct blk *top, const struct fmt_open *o, char *path, struct blk_err *err)
+static int open_chain(struct chain *c)
 {
-	struct blk *last = top;
 	struct blk *next;
 	int code;
 
-	for (unsigned n = 1;; n++) {
-		code = open_next(&next, top, last, o, path, err);
+	c->last = c->top;
+	for (c->depth = 0;; c->depth++) {
+		code = open_next(&next, c);
 		if (code || !next)
 			return code;
-		fmt_set_backing(last, next);
-		last = next;
-		if (n + 1 > FMT_CHAIN_MAX)
-			return blk_fail(err, -THR_ELOOP, BLK_E_CHAIN_LONG, 0, FMT_CHAIN_MAX);
+		fmt_set_backing(c->last, next);
+		c->last = next;
+		if (c->depth + 2 > FMT_CHAIN_MAX)
+			return blk_fail(c->err, -THR_ELOOP, BLK_E_CHAIN_LONG, 0, FMT_CHAIN_MAX);
 	}
 }
 
@@ -180,22 +220,28 @@ struct open_args {
 static int open_all(void *arg)
 {
 	struct open_args *a = arg;
-	char *path;
-	int code = open_image(a->out, a->o, a->err);
+	const struct fmt_open *o = a->o;
+	struct chain c = {.o = o, .err = a->err};
+	int code;
 
-	if (code || a->o->flags & FMT_NO_BACKING)
-		return code;
-	path = thr_get(a->o->mem, FMT_NAME_MAX, 16);
-	if (path)
-		code = open_chain(*a->out, a->o, path, a->err);
+	fmt_names_init(&c.l, o->mem);
+	code = open_image(a->out, o, &c.l, a->err);
+	if (code || o->flags & FMT_NO_BACKING)
+		goto out;
+	c.top = *a->out;
+	c.path = thr_get(o->mem, FMT_NAME_MAX, 16);
+	if (c.path)
+		code = open_chain(&c);
 	else
 		code = blk_fail(a->err, -THR_ENOMEM, BLK_E_SYS, 0, 0);
-	thr_put(a->o->mem, path, FMT_NAME_MAX);
+	thr_put(o->mem, c.path, FMT_NAME_MAX);
 	if (code) {
-		blk_err_where(a->err, "Could not open", a->o->name);
+		blk_err_where(a->err, "Could not open", o->name ? o->name : c.top->file->name);
 		(void)fmt_close(*a->out);
 		*a->out = NULL;
 	}
+out:
+	fmt_names_free(&c.l);
 	return code;
 }
 

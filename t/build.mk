@@ -106,6 +106,11 @@ unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 
+# commit, onto raw
+commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
+unit-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
+vg-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
+
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT
@@ -152,9 +157,13 @@ unit-$(CONFIG_CLI) += cli_args
 vg-$(CONFIG_CLI) += cli_args
 cli-all := CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMPARE CLI_MAP CLI_RESIZE \
 	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK CZ_DEFLATE
-cli-tests := cli_convert cli_check cli_compare cli_map cli_resize convert determinism limits
+cli-tests := cli_convert cli_check $(if $(CONFIG_CLI_COMMIT),cli_commit) cli_compare cli_map cli_resize convert determinism \
+	limits
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
+interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
+interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
+asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
 perf-sh-$(call on,$(cli-all)) += convert
 unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
@@ -168,4 +177,5 @@ perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120
+TIME_cli_commit := 120
 

@@ -36,14 +36,36 @@ static const struct thr_alloc *memory(const struct convert *cv)
 
 /* ---- reading ------------------------------------------------------------------ */
 
+#define SECTOR 512u
+
+/* Reads what can be read, in the smallest pieces; the rest is zeroes. */
+static int salvage(struct worker *w, const struct convert_seg *s)
+{
+	uint32_t step = THR_MAX(SECTOR, s->src->align);
+	uint64_t lost = 0;
+	uint32_t n;
+
+	for (uint32_t at = 0; at < s->len; at += n) {
+		n = THR_MIN(s->len - at, step - ((uint32_t)(s->src_off + at) & (step - 1)));
+		if (!blk_pread(s->src, s->src_off + at, w->buf + s->off + at, n))
+			continue;
+		memset(w->buf + s->off + at, 0, n);
+		lost += n;
+	}
+	__atomic_add_fetch(w->cv->c->lost, lost, __ATOMIC_RELAXED);
+	return 0;
+}
+
 static int read_seg(struct worker *w, const struct convert_seg *s)
 {
 	struct thr_iov v = {.base = w->buf + s->off, .len = s->len};
 	struct blk_req r = {.off = s->src_off, .len = s->len, .iov = &v, .niov = 1};
+	int err;
 
 	switch (s->kind) {
 	case CONVERT_DATA:
-		return blk_preadv(s->src, &r);
+		err = blk_preadv(s->src, &r);
+		return err && w->cv->c->lost ? salvage(w, s) : err;
 	case CONVERT_ZERO:
 		memset(v.base, 0, s->len);
 		break;
@@ -295,6 +317,8 @@ static int work(void *arg)
 		more = fmt_convert_next(w->cv, done, &w->ck);
 		if (more) {
 			thr_fiber_ticket(w->ck.ticket);
+			if (w->ck.wait_ns)
+				thr_sleep(w->ck.wait_ns);
 			do_chunk(w);
 			done = w->ck.len;
 		}

@@ -41,6 +41,7 @@ struct convert_chunk {
 	uint64_t off; /* in the target */
 	uint64_t len; /* more than a chunk only where it is all zeroes, to be written so */
 	uint64_t ticket;
+	uint64_t wait_ns; /* by the rate, before it is begun */
 	bool zero;
 	unsigned nsegs;
 	struct convert_seg segs[CONVERT_SEGS];
@@ -60,6 +61,7 @@ struct convert {
 	struct fmt_map_extent ext; /* of that source; len 0: none */
 	struct fmt_holes holes;
 	uint64_t done;
+	uint64_t next_ns; /* with a rate: when the next chunk may begin */
 	bool over;
 
 	struct thr_seq chunks; /* tickets of chunks */

@@ -50,6 +50,7 @@ static enum convert_kind kind_of(const struct fmt_map_extent *e)
 static int find_extent(struct convert *cv)
 {
 	uint64_t off;
+	int err;
 
 	while (cv->pos - cv->src_at == blk_size(source(cv))) {
 		cv->src_at = cv->pos;
@@ -60,8 +61,15 @@ static int find_extent(struct convert *cv)
 	if (cv->ext.len && off - cv->ext.off < cv->ext.len)
 		return 0;
 	cv->ext.len = 0;
-	return fmt_map(
+	err = fmt_map(
 		source(cv), cv->c->base, off, blk_size(source(cv)) - off, &cv->holes, &cv->ext);
+	if (!err || !cv->c->lost)
+		return err;
+	/* Reading will tell what can be had of it. */
+	cv->ext.off = off;
+	cv->ext.len = THR_MIN(blk_size(source(cv)) - off, cv->chunk);
+	cv->ext.flags = BLK_EXT_DATA;
+	return 0;
 }
 
 static uint64_t extent_end(const struct convert *cv)
@@ -203,6 +211,21 @@ static bool next_locked(struct convert *cv, struct convert_chunk *ck, int *err)
 	return found;
 }
 
+/* Chunks begin no earlier than what was copied before them allows, whoever copies them. */
+static uint64_t pace(struct convert *cv, const struct convert_chunk *ck)
+{
+	uint64_t rate = cv->c->rate;
+	uint64_t now, wait;
+
+	if (!rate || ck->zero)
+		return 0;
+	now = thr_now();
+	wait = cv->next_ns > now ? cv->next_ns - now : 0;
+	cv->next_ns =
+		now + wait + ck->len / rate * 1000000000u + ck->len % rate * 1000000000u / rate;
+	return wait;
+}
+
 bool fmt_convert_next(struct convert *cv, uint64_t done, struct convert_chunk *ck)
 {
 	const struct fmt_progress *p = &cv->c->progress;
@@ -214,6 +237,8 @@ bool fmt_convert_next(struct convert *cv, uint64_t done, struct convert_chunk *c
 	cv->done += done;
 	found = next_locked(cv, ck, &err);
 	pos = cv->pos;
+	if (found)
+		ck->wait_ns = pace(cv, ck);
 	if (p->fn)
 		p->fn(p->ctx, cv->done, cv->total);
 	thr_mutex_unlock(&cv->lock);

@@ -32,7 +32,12 @@ static int open_backing(const struct fmt_create *c, uint64_t *size, struct blk_e
 {
 	char *path = thr_get(c->mem, FMT_NAME_MAX, 16);
 	struct fmt_open o = {
-		.name = path, .format = c->backing_format, .flags = c->flags, .mem = c->mem};
+		.name = path,
+		.format = c->backing_format,
+		.flags = c->flags,
+		.secrets = c->secrets,
+		.mem = c->mem,
+	};
 	struct blk *b;
 	int code;
 
@@ -86,6 +91,8 @@ int fmt_create_check(struct fmt_create *c, struct blk_err *err)
 	if (!c->format)
 		c->format = "raw";
 	code = fmt_driver_get(c->format, &d, err);
+	if (!code)
+		code = fmt_secrets_known(c->secrets, c->opts, err);
 	if (!code)
 		code = fmt_create_opts_known(d, c->opts, err);
 	if (code)

@@ -266,6 +266,8 @@ int qcow2_check(struct blk *b, struct fmt_check *c, struct blk_err *err);
 
 /* ---- info.c ---- */
 
+/* zero.c: struct fmt_driver, empty. */
+int qcow2_empty(struct blk *b);
 int qcow2_info(struct blk *b, struct fmt_info *info);
 void qcow2_props(struct blk *b, struct fmt_sink *s);
 

@@ -17,6 +17,7 @@ struct job {
 	bool discard;
 	bool unmap;     /* give host clusters up */
 	bool must_keep; /* BLK_NO_FALLBACK: no data may be written */
+	bool empty;     /* nothing is allocated afterwards: what lies below shows */
 };
 
 /* What is to be done from an offset on. */
@@ -89,9 +90,22 @@ static void decide_v2(struct qcow2 *q, const struct job *j, uint64_t off,
 	s->edit.mode = QCOW2_EDIT_CLEAR;
 }
 
+/* The rest of the table in one step, once there is something in it. */
+static void decide_empty(struct qcow2 *q, uint64_t off, uint64_t len,
+	const struct qcow2_extent *x, struct step *s)
+{
+	if (x->kind == QCOW2_UNALLOCATED)
+		return;
+	s->kind = STEP_EDIT;
+	s->len = to_table_end(q, off, len);
+	s->edit.mode = QCOW2_EDIT_CLEAR;
+}
+
 static bool wants_below(
 	const struct qcow2 *q, const struct job *j, const struct qcow2_extent *x)
 {
+	if (j->empty)
+		return false;
 	if (x->kind == QCOW2_UNALLOCATED)
 		return !j->discard;
 	return q->h.version < 3;
@@ -122,7 +136,9 @@ static int decide(
 	x.len = THR_MIN(x.len, n);
 	s->len = x.len;
 	s->edit.flags = j->unmap ? QCOW2_PUNCH : 0;
-	if (q->h.version < 3)
+	if (j->empty)
+		decide_empty(q, off, len, &x, s);
+	else if (q->h.version < 3)
 		decide_v2(q, j, off, &x, zero, s);
 	else
 		decide_v3(q, j, off, len, &x, zero, s);
@@ -280,4 +296,11 @@ int qcow2_discard(struct blk *b, struct blk_req *r)
 	struct job j = {.discard = true, .unmap = true};
 
 	return in_turn(qcow2_of(b), &j, r);
+}
+
+int qcow2_empty(struct blk *b)
+{
+	struct job j = {.unmap = true, .empty = true};
+
+	return run_job(qcow2_of(b), &j, 0, blk_size(b));
 }

@@ -90,7 +90,7 @@ alike nope.raw
 alike -w -U a.qcow2
 alike -z a.raw
 says 1 'Invalid queue depth' bench -d 0 a.raw
-says 1 'not supported yet' bench --image-opts driver=raw
+says 1 'A block device must be specified' bench --image-opts driver=raw
 
 # What it writes.
 create -f raw theirs.raw 2M

@@ -209,8 +209,8 @@ why=
 result 'platter io'
 why=
 "$work/bin/qemu-io" --image-opts -c length driver=raw >out 2>&1 && why='status 0'
-grep -q 'not supported yet' out || why="$why $(cat out)"
-result '--image-opts is refused with a sentence'
+grep -q 'A block device must be specified' out || why="$why $(cat out)"
+result '--image-opts without a file is refused with a sentence'
 why=
 : >ours/big.raw && truncate -s 2G ours/big.raw &&
 	(cd ours && "$work/bin/qemu-io" -f raw -c 'read -P 0 100M 1025M' big.raw) >out 2>&1 ||

@@ -218,12 +218,12 @@ static void t_drivers(void **state)
 	(void)state;
 	assert_int_equal(try_open("x", "foo", NULL, &err), -THR_EINVAL);
 	assert_int_equal(err.id, BLK_E_NO_DRIVER);
-	assert_int_equal(try_open("json:{}", NULL, NULL, &err), -THR_ENOTSUP);
-	assert_int_equal(err.id, BLK_E_NOT_BUILT);
+	assert_int_equal(try_open("json:{}", NULL, NULL, &err), -THR_EINVAL);
+	assert_int_equal(err.id, BLK_E_JSON_HERE);
 	assert_int_equal(try_open(NULL, NULL, &none, &err), -THR_EINVAL);
 	assert_int_equal(err.id, BLK_E_NEED_OPTION);
 	assert_int_equal(
-		blk_create("json:{}", 1, BLK_PREALLOC_OFF, &thr_heap, &err), -THR_ENOTSUP);
+		blk_create("json:{}", 1, BLK_PREALLOC_OFF, &thr_heap, &err), -THR_EINVAL);
 	assert_null(blk_driver_find("foo"));
 #ifdef CONFIG_BLK_MEM_SPARSE
 	assert_non_null(blk_driver_find("mem"));

@@ -12,6 +12,7 @@
 #include "cli/error.c"
 #include "cli/human.c"
 #include "cli/json.c"
+#include "cli/object.c"
 
 const char *cli_prog = "test";
 
@@ -47,6 +48,40 @@ static int add_quietly(struct cli_opts *l, const char *arg)
 	ret = cli_opts_add(l, arg);
 	free(heard());
 	return ret;
+}
+
+static void assert_secret(const char *arg, const void *data, size_t len)
+{
+	const struct fmt_secret *s;
+
+	assert_int_equal(cli_object_add(arg), 0);
+	s = fmt_secret(cli_secrets(), "a");
+	assert_non_null(s);
+	assert_int_equal(s->len, len);
+	assert_memory_equal(s->data, data, len);
+	cli_secrets_wipe();
+	assert_null(fmt_secret(cli_secrets(), "a"));
+}
+
+static void secrets_are_decoded(void **state)
+{
+	static const char *const bad[] = {"A", "AAAAA", "AA=", "A===", "=", "AA==A", "A!AA"};
+	char arg[64];
+
+	(void)state;
+	assert_secret("secret,id=a,data=x,,y", "x,y", 3);
+	assert_secret("qom-type=secret,id=a,data=", "", 0);
+	assert_secret("secret,id=a,format=base64,data=", "", 0);
+	assert_secret("secret,id=a,format=base64,data=/+8A", "\xff\xef\0", 3);
+	assert_secret("secret,id=a,format=base64,data=aGVs bG8=", "hello", 5);
+	assert_secret("secret,id=a,format=base64,data=aGVsbA==", "hell", 4);
+	assert_secret("secret,id=a,format=base64,data=aGVsbA", "hell", 4);
+	for (size_t i = 0; i < THR_ARRAY_SIZE(bad); i++) {
+		snprintf(arg, sizeof(arg), "secret,id=a,format=base64,data=%s", bad[i]);
+		listen();
+		assert_int_equal(cli_object_add(arg), 1);
+		free(heard());
+	}
 }
 
 static void option_lists(void **state)
@@ -177,8 +212,9 @@ static void options(void **state)
 		{{"x", "-z"}, -1, '?', "test: unrecognized option '-z'\n"},
 		{{"x", "--zz"}, -1, '?', "test: unrecognized option '--zz'\n"},
 		{{"x", "-f"}, -1, '?', "test: missing argument for option '-f'\n"},
-		{{"x", "--object", "secret"}, -1, '?', "test: --object is not supported yet\n"},
-		{{"x", "--image-opts"}, -1, '?', "test: --image-opts is not supported yet\n"},
+		{{"x", "--object", "secret"}, -1, '?', "test: Parameter 'id' is missing\n"},
+		{{"x", "--object", "foo,id=a"}, -1, '?',
+			"test: Parameter 'qom-type' does not accept value 'foo'\n"},
 	};
 
 	(void)state;
@@ -310,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(option_lists),
+		cmocka_unit_test(secrets_are_decoded),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(output_words),

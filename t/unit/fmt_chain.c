@@ -276,6 +276,58 @@ static void what_must_not_be_opened(void **state)
 	assert_int_equal(open_chain(&b, "nowhere", 0, &err), -THR_ENOENT);
 }
 
+#ifdef CONFIG_FMT_JSON
+static void names_in_json_are_names(void **state)
+{
+	static const char *const text = "json:{\"driver\":\"qcow2\",\"file\":{\"driver\":"
+					"\"file\",\"filename\":\"base\"}}";
+	struct blk_err err;
+	struct blk *b;
+
+	(void)state;
+	make("base", NULL, NULL);
+	make("over", text, "qcow2");
+	assert_int_equal(open_chain(&b, "over", 0, &err), 0);
+	assert_string_equal(b->backing->file->name, "base");
+	assert_int_equal(fmt_close(b), 0);
+	assert_int_equal(open_chain(&b, "over", FMT_UNTRUSTED, &err), -THR_EACCES);
+	assert_int_equal(err.id, BLK_E_UNTRUSTED_NAME);
+	/* The user's own name. */
+	assert_int_equal(open_chain(&b, text, FMT_UNTRUSTED, &err), 0);
+	assert_int_equal(fmt_close(b), 0);
+	assert_int_equal(open_chain(&b, "json:{\"driver\":1 2}", 0, &err), -THR_EINVAL);
+	assert_int_equal(err.id, BLK_E_JSON);
+	assert_in_range(err.off, 16, 18);
+}
+#endif
+
+static void options_name_the_image_below(void **state)
+{
+	static const struct blk_opt v[] = {
+		{"driver", "qcow2"},
+		{"file.filename", "orphan"},
+		{"backing.driver", "qcow2"},
+		{"backing.file.filename", "base"},
+		{"encrypt.key-secret", "key"},
+	};
+	static const struct fmt_secret key = {"key", (const uint8_t *)"k", 1};
+	const struct blk_opts opts = {v, THR_ARRAY_SIZE(v)};
+	const struct fmt_secrets secrets = {&key, 1};
+	struct fmt_open o = {.opts = &opts, .flags = FMT_UNTRUSTED, .mem = &thr_heap};
+	struct blk_err err = BLK_ERR_INIT;
+	struct blk *b;
+
+	(void)state;
+	make("base", NULL, NULL);
+	make("orphan", "gone", "qcow2");
+	assert_int_equal(fmt_open(&b, &o, &err), -THR_EINVAL);
+	assert_int_equal(err.id, BLK_E_NO_SECRET);
+	o.secrets = &secrets;
+	assert_int_equal(fmt_open(&b, &o, &err), 0);
+	assert_string_equal(b->backing->file->name, "base");
+	assert_int_equal(fmt_close(b), 0);
+}
+
 static void loops_end(void **state)
 {
 	struct blk_err err;
@@ -374,6 +426,10 @@ int main(void)
 		cmocka_unit_test(names_are_relative_to_the_folder),
 		cmocka_unit_test(chains_are_opened_whole),
 		cmocka_unit_test(what_must_not_be_opened),
+#ifdef CONFIG_FMT_JSON
+		cmocka_unit_test(names_in_json_are_names),
+#endif
+		cmocka_unit_test(options_name_the_image_below),
 		cmocka_unit_test(loops_end),
 		cmocka_unit_test(long_chains_end),
 		cmocka_unit_test(creating_looks_before_it_writes),

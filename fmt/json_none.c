@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/json_none.c - names in JSON, where they are left out.
+ */
+#include "fmt/names.h"
+
+int fmt_json_add(struct fmt_names *l, const char *name, struct blk_err *err)
+{
+	(void)l;
+	(void)name;
+	return blk_fail_str(err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "CONFIG_FMT_JSON");
+}
