@@ -90,6 +90,8 @@ TIME_qcow2_check := 240
 TIME_qcow2_traps_read := 120
 qcow2-cli := FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_RAW BLK_FILE CZ_DEFLATE CLI_CONVERT CLI_CHECK
 interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO) += qcow2_read qcow2_check
+interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO CLI_CREATE CLI_COMPARE) += extl2
+TIME_extl2 := 180
 TIME_qcow2_read := 180
 interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
 

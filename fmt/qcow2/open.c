@@ -166,8 +166,11 @@ static int load_header(struct qcow2 *q, const struct fmt_open *o, struct blk_err
 		return ret;
 	q->cluster_size = 1u << q->h.cluster_bits;
 	q->cluster_mask = q->cluster_size - 1;
-	q->l2_bits = q->h.cluster_bits - 3;
-	q->blk.zero_align = q->cluster_size;
+	q->entry_bits = q->h.incompatible & QCOW2_INC_EXTL2 ? 4 : 3;
+	q->l2_bits = q->h.cluster_bits - q->entry_bits;
+	q->unit_bits = q->h.cluster_bits - (qcow2_extended(q) ? QCOW2_SUB_SHIFT : 0);
+	q->unit_mask = (1u << q->unit_bits) - 1;
+	q->blk.zero_align = q->unit_mask + 1;
 	blk_set_size(&q->blk, q->h.size);
 	ret = load_backing(q, err);
 	if (!ret)

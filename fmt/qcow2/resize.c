@@ -86,7 +86,7 @@ static void drop_table(struct qcow2 *q, uint64_t l2)
 
 		if (fmt_slice_get(q->cache, q->blk.file, l2 + i, &s))
 			continue;
-		for (j = 0; j < size; j += 8)
+		for (j = 0; j < size; j += 1u << q->entry_bits)
 			qcow2_drop_entry(q, thr_be64(s->data + j), QCOW2_PUNCH);
 		fmt_slice_put(q->cache, s);
 	}

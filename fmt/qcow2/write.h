@@ -151,7 +151,7 @@ int qcow2_l1_grow(struct qcow2 *q, uint32_t entries);
 int qcow2_l1_set(struct qcow2 *q, uint32_t i, uint64_t entry);
 
 enum qcow2_edit_mode {
-	QCOW2_EDIT_DATA,      /* point at @host and what follows it */
+	QCOW2_EDIT_DATA,      /* point at @host and what follows it; [lo, hi) is there */
 	QCOW2_EDIT_ZERO,      /* v3: the zero flag, host clusters dropped */
 	QCOW2_EDIT_ZERO_KEEP, /* v3: the zero flag, host clusters kept where they are ours */
 	QCOW2_EDIT_CLEAR,     /* unallocated */
@@ -159,7 +159,12 @@ enum qcow2_edit_mode {
 
 struct qcow2_edit {
 	enum qcow2_edit_mode mode;
-	uint64_t host;  /* DATA */
+	uint64_t host; /* DATA */
+	/* Where entries are extended: the guest range that is meant, in whole subclusters.
+	 * What is outside stays; CLEAR is about whole clusters. A compressed cluster is
+	 * zeroed whole, and DATA in place of it or of a shared cluster brings along all
+	 * that is allocated there. */
+	uint64_t lo, hi;
 	uint64_t after; /* the flush that must come first; 0: none */
 	bool hide;      /* ZERO, ZERO_KEEP: set the flag on what is unallocated too */
 	unsigned flags; /* enum qcow2_drop_flags, for what is dropped */

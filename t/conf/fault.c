@@ -56,12 +56,18 @@ static const struct geo geos[] = {
 		.refcount_order = 4,
 		.size = 200 << 10,
 		.backing = 150 << 10,
-		.lazy = true},
+		.flags = GEO_LAZY},
 	{.version = 3,
 		.cluster_bits = 16,
 		.refcount_order = 4,
 		.size = 1 << 20,
 		.backing = 700000},
+	{.version = 3,
+		.cluster_bits = 14,
+		.refcount_order = 4,
+		.size = 200 << 10,
+		.backing = 150 << 10,
+		.flags = GEO_EXTENDED},
 };
 
 /* ---- where a loop is, for who looks at a failure or a hang ---------------------------- */
@@ -456,12 +462,12 @@ static bool wanted(const struct geo *g, const struct fault_case *fc)
 {
 	const char *w = getenv("W");
 
-	if (fc->flags & FAULT_DIRTY && !g->lazy)
+	if (fc->flags & FAULT_DIRTY && !(g->flags & GEO_LAZY))
 		return false;
 	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits)
 		return false;
 	/* Under valgrind: the two that have most in them. */
-	return !w || !*w || g->lazy || (g->version == 3 && g->cluster_bits == 9);
+	return !w || !*w || g->flags & GEO_LAZY || (g->version == 3 && g->cluster_bits == 9);
 }
 
 int main(int argc, char **argv)
