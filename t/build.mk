@@ -83,6 +83,7 @@ qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO BLK_ERR_TEXT),qcow2_heade
 qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
+unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot
 vg-y += $(qcow2-reads) $(qcow2-makes)
 tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120

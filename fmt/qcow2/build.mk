@@ -4,7 +4,8 @@ fmt-$(CONFIG_FMT_QCOW2) += qcow2/header.o qcow2/open.o qcow2/map.o qcow2/read.o 
 	qcow2/compressed.o
 ifeq ($(CONFIG_FMT_QCOW2),y)
 fmt-$(CONFIG_BLK_ERR_TEXT) += qcow2/features.o
-fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/snapshot.o qcow2/bitmap.o qcow2/refcount.o
+fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/snapshot.o qcow2/bitmap.o qcow2/refcount.o \
+	qcow2/open_opts.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/measure.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/create_head.o
 ifeq ($(CONFIG_FMT_QCOW2_WRITE),y)

@@ -46,9 +46,9 @@
 
 /* Extended L2 entries: the cluster's entry, then one bit for each subcluster that is
  * allocated, and 32 bits higher one for each that reads as zeroes. */
-#define QCOW2_SUB_SHIFT    5 /* log2 of subclusters in a cluster */
-#define QCOW2_SUBS         (1u << QCOW2_SUB_SHIFT)
-#define QCOW2_EXTL2_BITS   14 /* of the smallest cluster that has them */
+#define QCOW2_SUB_SHIFT  5 /* log2 of subclusters in a cluster */
+#define QCOW2_SUBS       (1u << QCOW2_SUB_SHIFT)
+#define QCOW2_EXTL2_BITS 14 /* of the smallest cluster that has them */
 
 enum qcow2_incompatible {
 	QCOW2_INC_DIRTY = 1u << 0,
@@ -186,6 +186,23 @@ static inline int qcow2_features_fail(
 
 void qcow2_close(struct blk *b);
 
+/* ---- open_opts.c ---- */
+
+extern const char *const qcow2_open_opts[];
+#ifdef CONFIG_HOSTED
+/* How much memory the options give to the cache of tables; 0: they do not say. */
+int qcow2_opt_cache(const struct blk_opts *o, uint64_t *bytes, struct blk_err *err);
+#else
+static inline int qcow2_opt_cache(
+	const struct blk_opts *o, uint64_t *bytes, struct blk_err *err)
+{
+	(void)o;
+	(void)err;
+	*bytes = 0;
+	return 0;
+}
+#endif
+
 /* ---- map.c ---- */
 
 enum qcow2_kind {
@@ -198,11 +215,11 @@ enum qcow2_kind {
 
 struct qcow2_extent {
 	enum qcow2_kind kind;
-	uint64_t len;   /* guest bytes, from the offset asked for */
-	uint64_t host;  /* mapped: host offset of the first byte */
-	bool mapped;    /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters */
-	bool copied;    /* refcount is one: may be written in place */
-	uint64_t entry; /* the raw L2 entry; COMPRESSED: len ends with the cluster */
+	uint64_t len;    /* guest bytes, from the offset asked for */
+	uint64_t host;   /* mapped: host offset of the first byte */
+	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters */
+	bool copied;     /* refcount is one: may be written in place */
+	uint64_t entry;  /* the raw L2 entry; COMPRESSED: len ends with the cluster */
 	uint64_t bitmap; /* of an extended entry, else 0 */
 };
 /* The extent at @off, at most @len: as many clusters (or subclusters) of one kind,
@@ -264,6 +281,7 @@ static inline int qcow2_snapshots_walk(struct qcow2 *q,
 #endif
 /* For info. */
 int qcow2_snapshot_nth(struct blk *b, unsigned i, struct fmt_snapshot *s);
+int qcow2_snapshot_select(struct blk *b, const char *id, const char *name, struct blk_err *err);
 
 enum qcow2_bitmap_flags {
 	QCOW2_BM_IN_USE = 1u << 0,
