@@ -11,7 +11,7 @@ fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/creat
 ifeq ($(CONFIG_FMT_QCOW2_WRITE),y)
 fmt-y += qcow2/write_open.o qcow2/header_write.o qcow2/alloc.o qcow2/alloc_grow.o \
 	qcow2/pending.o qcow2/l2.o qcow2/write.o qcow2/zero.o qcow2/resize.o \
-	qcow2/preallocate.o qcow2/exists.o
+	qcow2/preallocate.o qcow2/exists.o qcow2/overlap.o
 fmt-y += $(if $(CONFIG_FMT_QCOW2_CHECK),qcow2/repair.o,qcow2/norepair.o)
 else
 fmt-y += qcow2/nowrite.o

@@ -121,8 +121,9 @@ static int table_replace(struct qcow2 *q, uint64_t guest, uint64_t old)
 	if (!err) {
 		l1_put(q, l1, at, host | QCOW2_COPIED);
 		fmt_slice_after(q->cache, l1, after);
+		qcow2_meta_add(q, host, QCOW2_OV_L2);
 		if (old)
-			qcow2_drop(q, old, 1, QCOW2_PUNCH);
+			qcow2_drop_table(q, old);
 	}
 	fmt_slice_put(q->cache, l1);
 	return err;
@@ -202,7 +203,26 @@ int qcow2_l1_grow(struct qcow2 *q, uint32_t entries)
 	return err;
 }
 
+void qcow2_drop_table(struct qcow2 *q, uint64_t l2)
+{
+	qcow2_meta_del(q, l2);
+	qcow2_drop(q, l2, 1, QCOW2_PUNCH);
+}
+
 /* ---- L2 entries ------------------------------------------------------------------- */
+
+/* Whether what an entry maps may be given back. */
+static int guard_entry(struct qcow2 *q, const struct qcow2_extent *x)
+{
+	uint32_t len = q->cluster_size;
+	uint64_t host = x->host;
+
+	if (x->kind == QCOW2_COMPRESSED_CLUSTER)
+		qcow2_compressed_range(q, x->entry, &host, &len);
+	else if (!x->mapped)
+		return 0;
+	return qcow2_guard(q, host, len);
+}
 
 int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags)
 {
@@ -210,6 +230,8 @@ int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags)
 	uint32_t len;
 	int err = qcow2_l2_decode(q, entry, 0, 0, &x);
 
+	if (!err)
+		err = guard_entry(q, &x);
 	if (err)
 		return err;
 	if (x.mapped) {
@@ -313,6 +335,11 @@ static int edit_entry(
 	*changed = entry != old || bitmap != x.bitmap;
 	if (!*changed)
 		return 0;
+	if (!keeps_host(&x, entry)) {
+		err = guard_entry(q, &x);
+		if (err)
+			return err;
+	}
 	thr_put_be64(p, entry);
 	if (qcow2_extended(q))
 		thr_put_be64(p + 8, bitmap);

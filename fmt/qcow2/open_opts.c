@@ -13,6 +13,16 @@ const char *const qcow2_open_opts[] = {
 	"l2-cache-size",
 	"refcount-cache-size",
 	"cache-clean-interval",
+	"overlap-check",
+	"overlap-check.template",
+	"overlap-check.main-header",
+	"overlap-check.active-l1",
+	"overlap-check.active-l2",
+	"overlap-check.refcount-table",
+	"overlap-check.refcount-block",
+	"overlap-check.snapshot-table",
+	"overlap-check.inactive-l1",
+	"overlap-check.inactive-l2",
 	NULL,
 };
 

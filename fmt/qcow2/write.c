@@ -67,8 +67,10 @@ static void wrote(struct qcow2 *q)
 
 int qcow2_make_room(struct qcow2 *q)
 {
-	int err = 0;
+	int err = __atomic_load_n(&q->w->err, __ATOMIC_ACQUIRE);
 
+	if (err)
+		return err;
 	fmt_cache_lock(q->cache);
 	if (fmt_cache_pressed(q->cache))
 		err = fmt_cache_writeback(q->cache, q->blk.file);
@@ -388,6 +390,11 @@ static int plan_seg(struct qcow2 *q, struct plan *p, uint64_t end)
 	s->host = x.host;
 	s->lo = unit_start(q, s->off);
 	s->hi = unit_end(q, s->off + s->len);
+	if (in_place(&x) || reusable(&x)) {
+		err = qcow2_guard(q, x.host, x.len);
+		if (err)
+			return err;
+	}
 	if (in_place(&x)) {
 		s->kind = SEG_IN_PLACE;
 	} else if (reusable(&x)) {
@@ -505,6 +512,21 @@ int qcow2_write_range(struct qcow2 *q, const struct blk_req *r, struct blk_turn 
 	return err;
 }
 
+/* The extent at @off, if it may be written in place. */
+static int map_in_place(
+	struct qcow2 *q, uint64_t off, uint64_t len, struct qcow2_extent *x, bool *may)
+{
+	int err;
+
+	fmt_cache_lock(q->cache);
+	err = qcow2_map_locked(q, off, len, x);
+	*may = !err && in_place(x);
+	if (*may)
+		err = qcow2_guard(q, x->host, x->len);
+	fmt_cache_unlock(q->cache);
+	return err;
+}
+
 /* Writes in place what can be, from the start of the request on; *done says how much.
  * For requests whose order does not matter. */
 static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done)
@@ -513,8 +535,10 @@ static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done
 	int err = 0;
 
 	for (*done = 0; !err && *done < r->len; *done += x.len) {
-		err = qcow2_map(q, r->off + *done, r->len - *done, &x);
-		if (err || !in_place(&x))
+		bool may;
+
+		err = map_in_place(q, r->off + *done, r->len - *done, &x, &may);
+		if (err || !may)
 			break;
 		err = write_data(q, r, r->off + *done, x.len, x.host);
 	}
@@ -553,5 +577,5 @@ int qcow2_pwritev(struct blk *b, struct blk_req *r)
 	cookie = qcow2_enter(q);
 	err = write_entered(q, r);
 	qcow2_exit(q, cookie);
-	return err;
+	return qcow2_guarded(q, err);
 }

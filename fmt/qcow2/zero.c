@@ -292,7 +292,7 @@ static int in_turn(struct qcow2 *q, const struct job *j, struct blk_req *r)
 {
 	int err = blk_turn_enter(r->turn);
 
-	return err ? err : run_job(q, j, r->off, r->len);
+	return qcow2_guarded(q, err ? err : run_job(q, j, r->off, r->len));
 }
 
 int qcow2_zero(struct blk *b, struct blk_req *r)
