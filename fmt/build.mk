@@ -15,6 +15,7 @@ fmt-$(CONFIG_FMT_RAW) += raw_ro.o
 endif
 
 fmt-$(CONFIG_FMT_OP_CREATE) += op/create.o
+fmt-$(CONFIG_HOSTED) += op/snapshot.o
 fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
 fmt-$(CONFIG_FMT_OP_CONVERT) += op/convert.o op/convert_plan.o
 fmt-$(CONFIG_FMT_OP_COMMIT) += op/commit.o

@@ -118,6 +118,8 @@ struct fmt_driver {
 	/* Gives up all that the image, open for writing, has allocated, so that its backing
 	 * file shows. NULL: it cannot. A cut leaves each part as it was or given up. */
 	int (*empty)(struct blk *image);
+	/* As fmt_snapshot_select(); NULL matches any. */
+	int (*select)(struct blk *image, const char *id, const char *name, struct blk_err *err);
 	/* format-specific properties, in order, into @s. */
 	void (*props)(struct blk *image, struct fmt_sink *s);
 	int (*check)(struct blk *image, struct fmt_check *c, struct blk_err *err);
@@ -205,6 +207,11 @@ struct fmt_info {
 	int (*snapshot)(struct blk *image, unsigned i, struct fmt_snapshot *s);
 };
 int fmt_info(struct blk *image, struct fmt_info *info);
+/* From now on an image that is not open for writing is the disk as it was in a snapshot,
+ * with the length that it had; what it does not have is still the backing file's. @tag is
+ * an id, else a name, or "snapshot.id=ID,snapshot.name=NAME" (or one of them; a comma in a
+ * value is doubled). Before the first request. Without success the image is what it was. */
+int fmt_snapshot_select(struct blk *image, const char *tag, struct blk_err *err);
 /* The name of a backing file as opened: @name made relative to the folder of the
  * overlay @image_name unless absolute or with a protocol. -ENAMETOOLONG. */
 int fmt_backing_path(const char *image_name, const char *name, char *buf, size_t size);

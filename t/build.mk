@@ -88,18 +88,21 @@ qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
 vg-y += $(qcow2-reads) $(filter-out qcow2_create,$(qcow2-makes))
+unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot
 tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120
 TIME_qcow2_check := 240
 TIME_qcow2_traps_read := 120
 qcow2-cli := FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_RAW BLK_FILE CZ_DEFLATE CLI_CONVERT CLI_CHECK
 interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO) += qcow2_read qcow2_check
+interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO CLI_CREATE CLI_COMPARE) += extl2
+TIME_extl2 := 180
 TIME_qcow2_read := 180
 interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
-qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_resize qcow2_traps_write \
+qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_resize qcow2_traps_write qcow2_overlap \
 	$(if $(CONFIG_BLK_FAULT),qcow2_fault)
 t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)

@@ -369,6 +369,9 @@ int qcow2_alloc(struct qcow2 *q, uint64_t n, uint64_t *host, bool *fresh)
 
 	if (err)
 		return err;
+	err = qcow2_guard(q, f.start << q->h.cluster_bits, (n + blocks) << q->h.cluster_bits);
+	if (err)
+		return err;
 	if (is_table(q, f.start, n + blocks))
 		return -THR_EUCLEAN;
 	from = w->hint[hint_of(f.want)];

@@ -48,6 +48,7 @@ int qcow2_refblock_new(struct qcow2 *q, uint64_t i, uint64_t at)
 	if (!fresh)
 		fmt_slice_after(q->cache, t, fmt_cache_epoch(q->cache, q->blk.file));
 	fmt_slice_put(q->cache, t);
+	qcow2_meta_add(q, off, QCOW2_OV_REFBLOCK);
 	return 0;
 }
 
@@ -171,6 +172,10 @@ int qcow2_reft_grow(struct qcow2 *q, uint64_t i)
 
 	if (err)
 		return err;
+	err = qcow2_guard(
+		q, t.base << q->h.cluster_bits, (t.blocks + t.table) << q->h.cluster_bits);
+	if (err)
+		return err;
 	t.buf = thr_get(q->blk.mem, q->cluster_size, 512);
 	if (!t.buf)
 		return -THR_ENOMEM;
@@ -181,6 +186,8 @@ int qcow2_reft_grow(struct qcow2 *q, uint64_t i)
 	h.reft_off = (t.base + t.blocks) << q->h.cluster_bits;
 	h.reft_clusters = (uint32_t)t.table;
 	err = qcow2_header_switch(q, &h);
+	for (i = 0; !err && i < t.blocks; i++)
+		qcow2_meta_add(q, (t.base + i) << q->h.cluster_bits, QCOW2_OV_REFBLOCK);
 	if (!err && old_clusters)
 		qcow2_drop(q, old_off, old_clusters, QCOW2_PUNCH);
 	return err;

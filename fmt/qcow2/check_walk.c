@@ -136,7 +136,7 @@ static void count_fragment(struct qcow2_checker *k, uint64_t host, uint64_t *nex
 static bool unaligned_entry(struct qcow2_checker *k, uint8_t *p, uint64_t entry)
 {
 	uint64_t host = entry & QCOW2_L2E_OFF_MASK;
-	bool zero = k->q->h.version >= 3 && entry & QCOW2_L2E_ZERO;
+	bool zero = k->q->h.version >= 3 && !qcow2_extended(k->q) && entry & QCOW2_L2E_ZERO;
 	const char *what = zero ? "Preallocated" : "Data";
 
 	if (zero && k->mode == QCOW2_CK_SCAN && k->c->fix & FMT_FIX_ERRORS) {
@@ -157,20 +157,42 @@ static bool unaligned_entry(struct qcow2_checker *k, uint8_t *p, uint64_t entry)
 	return false;
 }
 
+/* The bits of subclusters of a standard cluster's entry. */
+static void check_bitmap(struct qcow2_checker *k, uint64_t host, uint64_t bitmap)
+{
+	if (!host && (uint32_t)bitmap) {
+		if (qcow2_ck_found(k))
+			qcow2_ck_line(k, "ERROR: Unallocated cluster has non-zero subcluster "
+					 "allocation map");
+	} else if ((uint32_t)bitmap & (uint32_t)(bitmap >> 32)) {
+		if (qcow2_ck_found(k))
+			qcow2_ck_line(k,
+				"ERROR offset=%x: Allocated cluster has corrupted subcluster "
+				"allocation bitmap",
+				host);
+	}
+}
+
 /* One L2 entry, which is not 0. True if it has been changed. */
 static bool l2_entry(
 	struct qcow2_checker *k, uint8_t *p, uint64_t entry, bool active, uint64_t *next)
 {
 	const struct qcow2 *q = k->q;
 	uint64_t host = entry & QCOW2_L2E_OFF_MASK;
-	uint64_t reserved = QCOW2_L2E_RESERVED | (q->h.version < 3 ? QCOW2_L2E_ZERO : 0);
+	uint64_t bitmap = qcow2_entry_bitmap(q, p), reserved = QCOW2_L2E_RESERVED;
 
+	if (q->h.version < 3 || qcow2_extended(q))
+		reserved |= QCOW2_L2E_ZERO;
 	if (entry & QCOW2_COMPRESSED) {
 		compressed_entry(k, entry, active);
+		if (bitmap && qcow2_ck_found(k))
+			qcow2_ck_line(k, "ERROR compressed cluster has a subcluster bitmap: %x",
+				bitmap);
 		return false;
 	}
 	if (entry & reserved && qcow2_ck_found(k))
 		qcow2_ck_line(k, "ERROR found l2 entry with reserved bits set: %x", entry);
+	check_bitmap(k, host, bitmap);
 	if (!host) {
 		/* That would be a cluster with an external data file only. */
 		if (entry == QCOW2_COPIED && qcow2_ck_found(k))
@@ -197,10 +219,10 @@ static void walk_l2(struct qcow2_checker *k, uint64_t l2, bool active)
 
 		if (!qcow2_ck_load(k, l2 + at, k->l2, chunk))
 			return;
-		for (uint8_t *p = k->l2; p < k->l2 + chunk; p += 8) {
+		for (uint8_t *p = k->l2; p < k->l2 + chunk; p += 1u << k->q->entry_bits) {
 			uint64_t entry = thr_be64(p);
 
-			if (entry)
+			if (entry || qcow2_entry_bitmap(k->q, p))
 				changed |= l2_entry(k, p, entry, active, &next);
 		}
 		if (changed)

@@ -24,6 +24,11 @@ uint64_t qcow2_plan_clusters(const struct qcow2_plan *p, uint64_t bytes)
 	return (bytes >> p->h.cluster_bits) + !!(bytes & mask);
 }
 
+unsigned qcow2_plan_entry_bits(const struct qcow2_plan *p)
+{
+	return p->h.incompatible & QCOW2_INC_EXTL2 ? 4 : 3;
+}
+
 void qcow2_plan_refcounts(struct qcow2_plan *p, uint64_t others)
 {
 	unsigned block_bits = p->h.cluster_bits + 3 - p->h.refcount_order;
@@ -46,7 +51,7 @@ static int layout(struct qcow2_plan *p, struct blk_err *err)
 {
 	unsigned bits = p->h.cluster_bits;
 	uint64_t data = qcow2_plan_clusters(p, p->h.size);
-	uint64_t l2 = (data + (1ull << (bits - 3)) - 1) >> (bits - 3);
+	uint64_t l2 = qcow2_plan_clusters(p, data << qcow2_plan_entry_bits(p));
 	uint64_t l1 = qcow2_plan_clusters(p, THR_MAX(l2, 1u) * 8);
 	uint64_t room = THR_MAX(REFT_ROOM >> bits, 1u);
 	bool all = p->prealloc != BLK_PREALLOC_OFF;
@@ -107,6 +112,21 @@ static void emit_run(struct stream *s, const struct qcow2_plan *p, uint64_t at, 
 		emit64(s, (first + i) << p->h.cluster_bits | flags);
 }
 
+/* Extended entries for all of the disk: the clusters are there, and no subcluster is
+ * allocated, so that it reads as zeroes whatever they hold. */
+static void emit_extended(
+	struct stream *s, const struct qcow2_plan *p, uint64_t at, uint64_t first)
+{
+	uint64_t n = qcow2_plan_clusters(p, p->h.size);
+
+	drain(s);
+	s->off = at << p->h.cluster_bits;
+	for (uint64_t i = 0; i < n && !s->err; i++) {
+		emit64(s, (first + i) << p->h.cluster_bits | QCOW2_COPIED);
+		emit64(s, 0);
+	}
+}
+
 /* Every cluster of the file is used once. */
 static void emit_counts(struct stream *s, const struct qcow2_plan *p, uint64_t at)
 {
@@ -139,8 +159,11 @@ static int write_tables(
 	emit_counts(&s, p, blocks);
 	if (p->l2) {
 		emit_run(&s, p, l1, l2, p->l2, QCOW2_COPIED);
-		emit_run(
-			&s, p, l2, l2 + p->l2, qcow2_plan_clusters(p, p->h.size), QCOW2_COPIED);
+		if (qcow2_plan_entry_bits(p) == 4)
+			emit_extended(&s, p, l2, l2 + p->l2);
+		else
+			emit_run(&s, p, l2, l2 + p->l2, qcow2_plan_clusters(p, p->h.size),
+				QCOW2_COPIED);
 	}
 	drain(&s);
 	thr_put(mem, s.buf, CHUNK);

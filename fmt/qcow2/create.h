@@ -23,6 +23,8 @@ struct qcow2_plan {
 
 /* Everything in p->h but the tables. */
 int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+/* log2 of an L2 entry's bytes. */
+unsigned qcow2_plan_entry_bits(const struct qcow2_plan *p);
 /* How many clusters hold so many bytes. */
 uint64_t qcow2_plan_clusters(const struct qcow2_plan *p, uint64_t bytes);
 /* p->blocks and p->reft: blocks and table that count @others clusters and themselves,

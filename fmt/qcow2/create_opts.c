@@ -10,7 +10,7 @@ const struct fmt_opt qcow2_create_opts[] = {
 	{"encryption", FMT_OPT_BOOL, "Encrypt the image (not supported yet)", NULL},
 	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image (not supported yet)", NULL},
 	{"cluster_size", FMT_OPT_SIZE, "qcow2 cluster size", "65536"},
-	{"extended_l2", FMT_OPT_BOOL, "Extended L2 tables (not supported yet)", "off"},
+	{"extended_l2", FMT_OPT_BOOL, "Extended L2 tables", "off"},
 	{"preallocation", FMT_OPT_STRING,
 		"Preallocation mode (allowed values: off, metadata, falloc, full)", NULL},
 	{"compression_type", FMT_OPT_STRING,
@@ -72,6 +72,22 @@ static int cluster_size(struct qcow2_header *h, const struct blk_opts *o, struct
 	return 0;
 }
 
+static int extended(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	bool on;
+	int ret = blk_opt_bool(o, "extended_l2", false, &on, err);
+
+	if (ret || !on)
+		return ret;
+	if (h->version < 3)
+		return needs_v3("extended_l2", err);
+	if (h->cluster_bits < QCOW2_EXTL2_BITS)
+		return blk_fail(
+			err, -THR_EINVAL, BLK_E_QCOW2_EXTL2_CLUSTER, 0, 1u << h->cluster_bits);
+	h->incompatible |= QCOW2_INC_EXTL2;
+	return 0;
+}
+
 static int refcounts(struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
 {
 	bool lazy;
@@ -115,7 +131,7 @@ static int compression(struct qcow2_header *h, const struct blk_opts *o, struct 
 /* What would be another image than was asked for is refused. */
 static int not_yet(const struct blk_opts *o, struct blk_err *err)
 {
-	static const char *const switches[] = {"encryption", "extended_l2", "data_file_raw"};
+	static const char *const switches[] = {"encryption", "data_file_raw"};
 	static const char *const strings[] = {"encrypt.format", "data_file"};
 
 	for (size_t i = 0; i < THR_ARRAY_SIZE(switches); i++) {
@@ -161,6 +177,8 @@ int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct 
 		ret = version(&p->h, c->opts, err);
 	if (!ret)
 		ret = cluster_size(&p->h, c->opts, err);
+	if (!ret)
+		ret = extended(&p->h, c->opts, err);
 	if (!ret)
 		ret = refcounts(&p->h, c->opts, err);
 	if (!ret)

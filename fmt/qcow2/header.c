@@ -55,7 +55,8 @@ int qcow2_extensions(struct blk *file, const struct qcow2_header *h,
 /* Whether the virtual disk needs no more L1 entries than there are. */
 static bool l1_covers(const struct qcow2_header *h)
 {
-	unsigned shift = h->cluster_bits + h->cluster_bits - 3;
+	unsigned entry_bits = h->incompatible & QCOW2_INC_EXTL2 ? 4 : 3;
+	unsigned shift = h->cluster_bits + h->cluster_bits - entry_bits;
 	uint64_t need = h->size >> shift;
 
 	if (h->size & ((1ull << shift) - 1))
@@ -72,7 +73,7 @@ static int check_l1(struct blk *file, const struct qcow2_header *h, struct blk_e
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_SIZE, 24, h->size);
 	if (bytes > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_L1_LARGE, 36, h->l1_entries);
-	if (!l1_covers(h) && !(h->incompatible & QCOW2_INC_EXTL2))
+	if (!l1_covers(h))
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_L1_SMALL, 36, h->l1_entries);
 	if (!bytes)
 		return 0;
@@ -145,9 +146,12 @@ static int check_features(
 	bool zlib = !(h->incompatible & QCOW2_INC_COMPRESSION);
 
 	if (!(flags & FMT_NO_IO))
-		bad |= h->incompatible & (QCOW2_INC_DATA_FILE | QCOW2_INC_EXTL2);
+		bad |= h->incompatible & QCOW2_INC_DATA_FILE;
 	if (bad)
 		return qcow2_features_fail(file, h, bad, err);
+	if (h->incompatible & QCOW2_INC_EXTL2 && h->cluster_bits < QCOW2_EXTL2_BITS)
+		return blk_fail(
+			err, -THR_EINVAL, BLK_E_QCOW2_EXTL2_CLUSTER, 20, h->cluster_bits);
 	if (zlib != !h->compression_type)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_COMPRESSION_BIT, QCOW2_HEADER_V3,
 			h->compression_type);

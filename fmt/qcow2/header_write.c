@@ -88,6 +88,18 @@ int qcow2_header_switch(struct qcow2 *q, const struct qcow2_header *h)
 	return 0;
 }
 
+void qcow2_header_corrupt(struct qcow2 *q)
+{
+	struct qcow2_header h = q->h;
+
+	h.incompatible |= QCOW2_INC_CORRUPT;
+	if (!write_sector(q, &h))
+		(void)blk_flush(q->blk.file);
+	fmt_cache_lock(q->cache);
+	q->h.incompatible = h.incompatible;
+	fmt_cache_unlock(q->cache);
+}
+
 static int mark_dirty(struct qcow2 *q)
 {
 	struct qcow2_header h = q->h;

@@ -12,8 +12,7 @@ int qcow2_info(struct blk *b, struct fmt_info *info)
 	info->format = "qcow2";
 	info->virtual_size = q->h.size;
 	info->cluster_size = q->cluster_size;
-	info->vm_state_off =
-		thr_align_up(q->h.size, (uint64_t)q->cluster_size * (q->cluster_size / 8));
+	info->vm_state_off = thr_align_up(q->h.size, (uint64_t)q->cluster_size << q->l2_bits);
 	info->has_backing = q->backing;
 	info->backing = q->backing;
 	info->backing_format = q->backing_format;

@@ -53,7 +53,7 @@ static int table_new(
 	struct qcow2 *q, uint64_t host, bool fresh, uint64_t guest, uint64_t *after)
 {
 	uint32_t mask = fmt_cache_slice_size(q->cache) - 1;
-	uint64_t at = (guest >> q->h.cluster_bits & ((1u << q->l2_bits) - 1)) * 8;
+	uint64_t at = (guest >> q->h.cluster_bits & ((1u << q->l2_bits) - 1)) << q->entry_bits;
 	struct fmt_slice *s;
 	int err = fresh ? 0 : qcow2_zero_cluster(q, host);
 
@@ -75,15 +75,16 @@ static int copy_slice(struct qcow2 *q, uint64_t from, uint64_t to)
 	if (err)
 		return err;
 	err = fmt_slice_new(q->cache, q->blk.file, to, FMT_RANK_L2, &d);
-	for (i = 0; !err && i < size; i += 8) {
-		uint64_t entry = thr_be64(s->data + i);
+	if (!err) {
+		memcpy(d->data, s->data, size);
+		for (i = 0; i < size; i += 1u << q->entry_bits) {
+			uint64_t entry = thr_be64(s->data + i);
 
-		if (!(entry & QCOW2_COMPRESSED))
-			entry &= ~QCOW2_COPIED;
-		thr_put_be64(d->data + i, entry);
-	}
-	if (!err)
+			if (!(entry & QCOW2_COMPRESSED))
+				thr_put_be64(d->data + i, entry & ~QCOW2_COPIED);
+		}
 		fmt_slice_put(q->cache, d);
+	}
 	fmt_slice_put(q->cache, s);
 	return err;
 }
@@ -120,8 +121,9 @@ static int table_replace(struct qcow2 *q, uint64_t guest, uint64_t old)
 	if (!err) {
 		l1_put(q, l1, at, host | QCOW2_COPIED);
 		fmt_slice_after(q->cache, l1, after);
+		qcow2_meta_add(q, host, QCOW2_OV_L2);
 		if (old)
-			qcow2_drop(q, old, 1, QCOW2_PUNCH);
+			qcow2_drop_table(q, old);
 	}
 	fmt_slice_put(q->cache, l1);
 	return err;
@@ -201,17 +203,38 @@ int qcow2_l1_grow(struct qcow2 *q, uint32_t entries)
 	return err;
 }
 
+void qcow2_drop_table(struct qcow2 *q, uint64_t l2)
+{
+	qcow2_meta_del(q, l2);
+	qcow2_drop(q, l2, 1, QCOW2_PUNCH);
+}
+
 /* ---- L2 entries ------------------------------------------------------------------- */
+
+/* Whether what an entry maps may be given back. */
+static int guard_entry(struct qcow2 *q, const struct qcow2_extent *x)
+{
+	uint32_t len = q->cluster_size;
+	uint64_t host = x->host;
+
+	if (x->kind == QCOW2_COMPRESSED_CLUSTER)
+		qcow2_compressed_range(q, x->entry, &host, &len);
+	else if (!x->mapped)
+		return 0;
+	return qcow2_guard(q, host, len);
+}
 
 int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags)
 {
 	struct qcow2_extent x;
 	uint32_t len;
-	int err = qcow2_l2_decode(q, entry, &x);
+	int err = qcow2_l2_decode(q, entry, 0, 0, &x);
 
+	if (!err)
+		err = guard_entry(q, &x);
 	if (err)
 		return err;
-	if (x.kind == QCOW2_NORMAL || x.kind == QCOW2_ZERO_ALLOC) {
+	if (x.mapped) {
 		qcow2_drop(q, x.host, 1, flags);
 	} else if (x.kind == QCOW2_COMPRESSED_CLUSTER) {
 		uint64_t last;
@@ -243,42 +266,111 @@ static uint64_t new_entry(const struct qcow2 *q, const struct qcow2_edit *e,
 	return 0;
 }
 
-/* Whether a changed entry still maps the host cluster that it mapped. */
-static bool keeps_host(const struct qcow2_extent *old, uint64_t entry)
+/* The subclusters of the guest cluster at @base that an edit is about. */
+static uint32_t subs_of(const struct qcow2 *q, const struct qcow2_edit *e, uint64_t base)
 {
-	return old->kind != QCOW2_COMPRESSED_CLUSTER && !(entry & QCOW2_COMPRESSED) &&
-	       (entry & QCOW2_L2E_OFF_MASK) == old->host;
+	uint64_t lo = e->lo > base ? (e->lo - base) >> q->unit_bits : 0;
+	uint64_t hi = e->hi > base ? (e->hi - base) >> q->unit_bits : 0;
+	uint64_t below = (1ull << THR_MIN(hi, (uint64_t)QCOW2_SUBS)) - 1;
+
+	return (uint32_t)(below & ~((1ull << THR_MIN(lo, (uint64_t)QCOW2_SUBS)) - 1));
 }
 
-/* Edits entries [at, end) of a slice; *lo and *hi say which have changed. */
-static int edit_slice(struct qcow2 *q, struct fmt_slice *s, uint32_t at, uint32_t end,
-	struct qcow2_edit *e, uint32_t *lo, uint32_t *hi)
+/* The same for an extended entry. Of a compressed cluster no part is zeroed. */
+static uint64_t new_extended(const struct qcow2 *q, const struct qcow2_edit *e,
+	const struct qcow2_extent *old, uint64_t i, uint64_t base, uint64_t *bitmap)
 {
-	struct qcow2_extent x;
+	uint32_t alloc = (uint32_t)old->bitmap, zero = (uint32_t)(old->bitmap >> 32);
+	uint32_t m = subs_of(q, e, base);
+	uint64_t entry = 0;
 
+	switch (e->mode) {
+	case QCOW2_EDIT_DATA:
+		entry = (e->host + (i << q->h.cluster_bits)) | QCOW2_COPIED;
+		if (!old->mapped || old->host != (entry & QCOW2_L2E_OFF_MASK))
+			alloc = 0;
+		alloc |= m;
+		zero &= ~m;
+		break;
+	case QCOW2_EDIT_ZERO:
+	case QCOW2_EDIT_ZERO_KEEP:
+		if (old->kind == QCOW2_COMPRESSED_CLUSTER)
+			alloc = UINT32_MAX;
+		zero |= e->hide ? m : m & alloc;
+		alloc &= ~m;
+		if (alloc || (e->mode == QCOW2_EDIT_ZERO_KEEP && old->copied))
+			entry = old->entry;
+		break;
+	case QCOW2_EDIT_CLEAR:
+		alloc = 0;
+		zero = 0;
+		break;
+	}
+	*bitmap = (uint64_t)zero << 32 | alloc;
+	return entry;
+}
+
+/* Whether a changed entry still maps the host cluster that it mapped, if any. */
+static bool keeps_host(const struct qcow2_extent *old, uint64_t entry)
+{
+	if (old->kind == QCOW2_COMPRESSED_CLUSTER)
+		return entry == old->entry;
+	return !old->mapped || (entry & QCOW2_L2E_OFF_MASK) == old->host;
+}
+
+/* Edits the entry at @p, of the guest cluster at @base; *changed if it differs now. */
+static int edit_entry(
+	struct qcow2 *q, uint8_t *p, uint64_t base, struct qcow2_edit *e, bool *changed)
+{
+	uint64_t old = thr_be64(p), entry, bitmap = 0;
+	struct qcow2_extent x;
+	int err = qcow2_l2_decode(q, old, qcow2_entry_bitmap(q, p), 0, &x);
+
+	if (err)
+		return err;
+	if (qcow2_extended(q))
+		entry = new_extended(q, e, &x, e->done, base, &bitmap);
+	else
+		entry = new_entry(q, e, &x, e->done);
+	*changed = entry != old || bitmap != x.bitmap;
+	if (!*changed)
+		return 0;
+	if (!keeps_host(&x, entry)) {
+		err = guard_entry(q, &x);
+		if (err)
+			return err;
+	}
+	thr_put_be64(p, entry);
+	if (qcow2_extended(q))
+		thr_put_be64(p + 8, bitmap);
+	return keeps_host(&x, entry) ? 0 : qcow2_drop_entry(q, old, e->flags);
+}
+
+/* Edits entries [at, end) of a slice, the first of which is guest cluster @i; *lo and
+ * *hi say which have changed. */
+static int edit_slice(struct qcow2 *q, struct fmt_slice *s, uint32_t at, uint32_t end,
+	uint64_t i, struct qcow2_edit *e, uint32_t *lo, uint32_t *hi)
+{
 	*lo = end;
 	*hi = at;
-	for (; at < end; at++, e->done++) {
-		uint64_t old = thr_be64(s->data + (size_t)at * 8), entry;
-		int err = qcow2_l2_decode(q, old, &x);
+	for (; at < end; at++, i++, e->done++) {
+		bool changed;
+		int err = edit_entry(q, s->data + ((size_t)at << q->entry_bits),
+			i << q->h.cluster_bits, e, &changed);
 
 		if (err)
 			return err;
-		entry = new_entry(q, e, &x, e->done);
-		if (entry == old)
+		if (!changed)
 			continue;
-		thr_put_be64(s->data + (size_t)at * 8, entry);
 		*lo = THR_MIN(*lo, at);
 		*hi = at + 1;
-		if (x.kind != QCOW2_UNALLOCATED && !keeps_host(&x, entry))
-			qcow2_drop_entry(q, old, e->flags);
 	}
 	return 0;
 }
 
 int qcow2_l2_edit(struct qcow2 *q, uint64_t guest, uint64_t n, struct qcow2_edit *e)
 {
-	uint32_t per = fmt_cache_slice_size(q->cache) / 8;
+	uint32_t per = fmt_cache_slice_size(q->cache) >> q->entry_bits;
 	uint64_t first = guest >> q->h.cluster_bits;
 	int err = 0;
 
@@ -293,14 +385,16 @@ int qcow2_l2_edit(struct qcow2 *q, uint64_t guest, uint64_t n, struct qcow2_edit
 		if (!(l2 & QCOW2_COPIED))
 			return -THR_EUCLEAN;
 		l2 &= QCOW2_L1E_OFF_MASK;
-		err = fmt_slice_get(q->cache, q->blk.file, l2 + (uint64_t)in * 8, &s);
+		err = fmt_slice_get(
+			q->cache, q->blk.file, l2 + ((uint64_t)in << q->entry_bits), &s);
 		if (err)
 			break;
 		at = in & (per - 1);
 		end = (uint32_t)THR_MIN(per, at + (n - e->done));
-		err = edit_slice(q, s, at, end, e, &lo, &hi);
+		err = edit_slice(q, s, at, end, i, e, &lo, &hi);
 		if (lo < hi) {
-			fmt_slice_dirty(q->cache, s, FMT_RANK_L2, lo * 8, hi * 8);
+			fmt_slice_dirty(q->cache, s, FMT_RANK_L2, lo << q->entry_bits,
+				hi << q->entry_bits);
 			fmt_slice_after(q->cache, s, e->after);
 		}
 		fmt_slice_put(q->cache, s);

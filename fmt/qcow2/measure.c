@@ -14,7 +14,7 @@ int qcow2_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_e
 	if (ret)
 		return ret;
 	data = qcow2_plan_clusters(&p, p.h.size);
-	p.l2 = qcow2_plan_clusters(&p, data * 8);
+	p.l2 = qcow2_plan_clusters(&p, data << qcow2_plan_entry_bits(&p));
 	if (p.l2 * 8 > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p.h.size);
 	p.l1 = qcow2_plan_clusters(&p, p.l2 * 8);

@@ -12,9 +12,11 @@
 #ifdef CONFIG_HOSTED
 #define CACHE_SLICE 4096u
 #define CACHE_BYTES (8u << 20)
+#define CACHE_LEAST (128u << 10)
 #else
 #define CACHE_SLICE 512u
 #define CACHE_BYTES (8u << 10)
+#define CACHE_LEAST CACHE_BYTES
 #endif
 
 static int load_format(struct qcow2 *q, uint64_t off, uint32_t len, struct blk_err *err)
@@ -101,13 +103,17 @@ static int load_backing(struct qcow2 *q, struct blk_err *err)
 static int attach_cache(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err)
 {
 	uint32_t slice = THR_MIN(q->cluster_size, CACHE_SLICE);
-	int ret;
+	uint64_t bytes;
+	int ret = qcow2_opt_cache(o->opts, &bytes, err);
 
-	if (o->cache && fmt_cache_slice_size(o->cache) <= q->cluster_size) {
+	if (ret)
+		return ret;
+	if (o->cache && !bytes && fmt_cache_slice_size(o->cache) <= q->cluster_size) {
 		q->cache = o->cache;
 		return 0;
 	}
-	ret = fmt_cache_open(&q->cache, slice, CACHE_BYTES / slice, q->blk.mem);
+	bytes = bytes ? THR_MIN(THR_MAX(bytes, CACHE_LEAST), 1u << 31) : CACHE_BYTES;
+	ret = fmt_cache_open(&q->cache, slice, (uint32_t)bytes / slice, q->blk.mem);
 	if (ret)
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	q->own_cache = true;
@@ -166,8 +172,11 @@ static int load_header(struct qcow2 *q, const struct fmt_open *o, struct blk_err
 		return ret;
 	q->cluster_size = 1u << q->h.cluster_bits;
 	q->cluster_mask = q->cluster_size - 1;
-	q->l2_bits = q->h.cluster_bits - 3;
-	q->blk.zero_align = q->cluster_size;
+	q->entry_bits = q->h.incompatible & QCOW2_INC_EXTL2 ? 4 : 3;
+	q->l2_bits = q->h.cluster_bits - q->entry_bits;
+	q->unit_bits = q->h.cluster_bits - (qcow2_extended(q) ? QCOW2_SUB_SHIFT : 0);
+	q->unit_mask = (1u << q->unit_bits) - 1;
+	q->blk.zero_align = q->unit_mask + 1;
 	blk_set_size(&q->blk, q->h.size);
 	ret = load_backing(q, err);
 	if (!ret)
@@ -252,6 +261,8 @@ const struct fmt_driver fmt_qcow2_driver = {
 #ifdef CONFIG_HOSTED
 	.info = qcow2_info,
 	.props = qcow2_props,
+	.select = qcow2_snapshot_select,
+	.open_opts = qcow2_open_opts,
 #endif
 #ifdef CONFIG_FMT_QCOW2_WRITE
 	.empty = qcow2_empty,

@@ -59,7 +59,8 @@ static int allocate(struct qcow2 *q, uint64_t off, uint64_t n, uint64_t *host, b
 
 static int fill(struct qcow2 *q, uint64_t off, uint64_t n, enum blk_prealloc p)
 {
-	struct qcow2_edit e = {.mode = QCOW2_EDIT_DATA};
+	struct qcow2_edit e = {
+		.mode = QCOW2_EDIT_DATA, .lo = off, .hi = off + (n << q->h.cluster_bits)};
 	bool fresh;
 	int err = allocate(q, off, n, &e.host, &fresh);
 
@@ -91,10 +92,11 @@ static int step(struct qcow2 *q, uint64_t off, uint64_t end, enum blk_prealloc p
 
 	end = THR_MIN(end, (off | (table - 1)) + 1);
 	err = qcow2_map(q, off, end - off, &x);
-	if (!err && (x.kind == QCOW2_UNALLOCATED || x.kind == QCOW2_ZERO))
-		err = fill(q, off, x.len >> q->h.cluster_bits, p);
+	/* A cluster that has no host cluster is without in all of its parts. */
+	*len = err ? 0 : THR_MAX(x.len & ~(uint64_t)q->cluster_mask, q->cluster_size);
+	if (!err && !x.mapped && x.kind != QCOW2_COMPRESSED_CLUSTER)
+		err = fill(q, off, *len >> q->h.cluster_bits, p);
 	qcow2_exit(q, cookie);
-	*len = x.len;
 	return err;
 }
 

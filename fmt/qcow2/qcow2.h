@@ -42,7 +42,13 @@
 #define QCOW2_BME_RESERVED  0xff000000000001feull
 #define QCOW2_COPIED        (1ull << 63)
 #define QCOW2_COMPRESSED    (1ull << 62)
-#define QCOW2_L2E_ZERO      (1ull << 0) /* v3 only */
+#define QCOW2_L2E_ZERO      (1ull << 0) /* v3 only, and not with extended entries */
+
+/* Extended L2 entries: the cluster's entry, then one bit for each subcluster that is
+ * allocated, and 32 bits higher one for each that reads as zeroes. */
+#define QCOW2_SUB_SHIFT  5 /* log2 of subclusters in a cluster */
+#define QCOW2_SUBS       (1u << QCOW2_SUB_SHIFT)
+#define QCOW2_EXTL2_BITS 14 /* of the smallest cluster that has them */
 
 enum qcow2_incompatible {
 	QCOW2_INC_DIRTY = 1u << 0,
@@ -106,7 +112,10 @@ struct qcow2 {
 	struct qcow2_header h;
 	uint32_t cluster_size;
 	uint32_t cluster_mask;
-	unsigned l2_bits; /* log2 of entries in an L2 table */
+	unsigned l2_bits;    /* log2 of entries in an L2 table */
+	unsigned entry_bits; /* log2 of an entry's bytes: 3, or 4 where they are extended */
+	unsigned unit_bits;  /* log2 of what is mapped apart: a cluster or a subcluster */
+	uint32_t unit_mask;
 
 	char *backing;        /* NULL: none; FMT_NAME_MAX bytes */
 	char *backing_format; /* NULL: not stored; FMT_FORMAT_MAX bytes */
@@ -126,6 +135,23 @@ struct qcow2 {
 static inline struct qcow2 *qcow2_of(const struct blk *b)
 {
 	return THR_CONTAINER(b, struct qcow2, blk);
+}
+
+static inline bool qcow2_extended(const struct qcow2 *q)
+{
+	return q->entry_bits == 4;
+}
+
+/* The subcluster that a guest offset is in, in its cluster. */
+static inline unsigned qcow2_sub(const struct qcow2 *q, uint64_t off)
+{
+	return (unsigned)((uint32_t)off & q->cluster_mask) >> q->unit_bits;
+}
+
+/* The extended half of the L2 entry at @p, or 0. */
+static inline uint64_t qcow2_entry_bitmap(const struct qcow2 *q, const uint8_t *p)
+{
+	return qcow2_extended(q) ? thr_be64(p + 8) : 0;
 }
 
 /* ---- header.c ---- */
@@ -160,6 +186,23 @@ static inline int qcow2_features_fail(
 
 void qcow2_close(struct blk *b);
 
+/* ---- open_opts.c ---- */
+
+extern const char *const qcow2_open_opts[];
+#ifdef CONFIG_HOSTED
+/* How much memory the options give to the cache of tables; 0: they do not say. */
+int qcow2_opt_cache(const struct blk_opts *o, uint64_t *bytes, struct blk_err *err);
+#else
+static inline int qcow2_opt_cache(
+	const struct blk_opts *o, uint64_t *bytes, struct blk_err *err)
+{
+	(void)o;
+	(void)err;
+	*bytes = 0;
+	return 0;
+}
+#endif
+
 /* ---- map.c ---- */
 
 enum qcow2_kind {
@@ -172,19 +215,23 @@ enum qcow2_kind {
 
 struct qcow2_extent {
 	enum qcow2_kind kind;
-	uint64_t len;   /* guest bytes, from the offset asked for */
-	uint64_t host;  /* NORMAL, ZERO_ALLOC: host offset of the first byte */
-	bool copied;    /* refcount is one: may be written in place */
-	uint64_t entry; /* COMPRESSED: the raw L2 entry; len ends with the cluster */
+	uint64_t len;    /* guest bytes, from the offset asked for */
+	uint64_t host;   /* mapped: host offset of the first byte */
+	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters */
+	bool copied;     /* refcount is one: may be written in place */
+	uint64_t entry;  /* the raw L2 entry; COMPRESSED: len ends with the cluster */
+	uint64_t bitmap; /* of an extended entry, else 0 */
 };
-/* The extent at @off, at most @len: as many clusters of one kind, contiguous in
- * the host, as the L2 slices of one table hold; runs of missing L2 tables are
- * taken in one step. Takes the cache's lock. -EUCLEAN: an entry cannot be. */
+/* The extent at @off, at most @len: as many clusters (or subclusters) of one kind,
+ * contiguous in the host, as the L2 slices of one table hold; runs of missing L2
+ * tables are taken in one step. Takes the cache's lock. -EUCLEAN: an entry cannot be. */
 int qcow2_map(struct qcow2 *q, uint64_t off, uint64_t len, struct qcow2_extent *e);
 /* The same with the cache's lock held (drops). */
 int qcow2_map_locked(struct qcow2 *q, uint64_t off, uint64_t len, struct qcow2_extent *e);
-/* Decodes and validates one L2 entry. Pure. @e->len is not touched. */
-int qcow2_l2_decode(const struct qcow2 *q, uint64_t entry, struct qcow2_extent *e);
+/* Decodes and validates one L2 entry; where entries are extended, what @bitmap says of
+ * subcluster @sub. Pure. @e->len is not touched. */
+int qcow2_l2_decode(const struct qcow2 *q, uint64_t entry, uint64_t bitmap, unsigned sub,
+	struct qcow2_extent *e);
 /* The file range of a compressed cluster's entry. Pure. */
 void qcow2_compressed_range(
 	const struct qcow2 *q, uint64_t entry, uint64_t *off, uint32_t *len);
@@ -234,6 +281,7 @@ static inline int qcow2_snapshots_walk(struct qcow2 *q,
 #endif
 /* For info. */
 int qcow2_snapshot_nth(struct blk *b, unsigned i, struct fmt_snapshot *s);
+int qcow2_snapshot_select(struct blk *b, const char *id, const char *name, struct blk_err *err);
 
 enum qcow2_bitmap_flags {
 	QCOW2_BM_IN_USE = 1u << 0,

@@ -86,11 +86,11 @@ static void drop_table(struct qcow2 *q, uint64_t l2)
 
 		if (fmt_slice_get(q->cache, q->blk.file, l2 + i, &s))
 			continue;
-		for (j = 0; j < size; j += 8)
+		for (j = 0; j < size; j += 1u << q->entry_bits)
 			qcow2_drop_entry(q, thr_be64(s->data + j), QCOW2_PUNCH);
 		fmt_slice_put(q->cache, s);
 	}
-	qcow2_drop(q, l2, 1, QCOW2_PUNCH);
+	qcow2_drop_table(q, l2);
 }
 
 /* Cuts table @i from guest offset @from on. */
@@ -207,7 +207,7 @@ static int change_size(struct qcow2 *q, uint64_t size, enum blk_prealloc p)
 	else if (size < q->h.size)
 		err = shrink(q, size);
 	thr_mutex_unlock(&q->w->resize);
-	return err;
+	return qcow2_guarded(q, err);
 }
 
 int qcow2_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)

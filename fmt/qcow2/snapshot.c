@@ -2,8 +2,9 @@
  *
  * fmt/qcow2/snapshot.c - the snapshot table: entries of variable length, one
  * after the other, each aligned to 8 bytes. Opening does not need it; info and
- * check do.
+ * check do, and who wants to see the disk as it was.
  */
+#include "fmt/drivers.h"
 #include "fmt/qcow2/qcow2.h"
 
 /* Fixed fields, and the extra data that we know: 64-bit VM state size, disk size,
@@ -144,4 +145,58 @@ int qcow2_snapshot_nth(struct blk *b, unsigned i, struct fmt_snapshot *s)
 		return ret;
 	*s = q->snaps[i];
 	return 0;
+}
+
+/* ---- the disk as it was ---- */
+
+struct finding {
+	unsigned left; /* entries before it */
+	struct qcow2_snapshot s;
+};
+
+static int find(void *ctx, const struct qcow2_snapshot *s, struct blk_err *err)
+{
+	struct finding *f = ctx;
+
+	(void)err;
+	f->s = *s;
+	return f->left-- ? 0 : 1;
+}
+
+static int use(struct qcow2 *q, const struct qcow2_snapshot *s, struct blk_err *err)
+{
+	unsigned shift = q->h.cluster_bits + q->l2_bits;
+	uint64_t bytes = (uint64_t)s->l1_entries * 8, size = s->s.disk_size;
+	uint64_t need = size ? ((size - 1) >> shift) + 1 : 0;
+
+	if (size > INT64_MAX || need > s->l1_entries || bytes > QCOW2_MAX_L1_BYTES ||
+		s->l1_off & q->cluster_mask || (bytes && s->l1_off < q->cluster_size) ||
+		!thr_within(s->l1_off, bytes, blk_size(q->blk.file)))
+		return blk_fail(
+			err, -THR_EUCLEAN, BLK_E_QCOW2_SNAP_L1, s->l1_off, s->l1_entries);
+	q->h.l1_off = s->l1_off;
+	q->h.l1_entries = s->l1_entries;
+	q->h.size = size;
+	blk_set_size(&q->blk, size);
+	return 0;
+}
+
+int qcow2_snapshot_select(struct blk *b, const char *id, const char *name, struct blk_err *err)
+{
+	struct qcow2 *q = qcow2_of(b);
+	struct finding f = {.left = 0};
+	struct fmt_snapshot s;
+	int ret;
+
+	for (;; f.left++) {
+		ret = qcow2_snapshot_nth(b, f.left, &s);
+		if (ret == -THR_ENOENT)
+			return blk_fail(err, ret, BLK_E_NO_SNAPSHOT, 0, 0);
+		if (ret)
+			return blk_fail(err, ret, BLK_E_QCOW2_SNAP, q->h.snapshots_off, 0);
+		if ((!id || fmt_streq(s.id, id)) && (!name || fmt_streq(s.name, name)))
+			break;
+	}
+	ret = qcow2_snapshots_walk(q, find, &f, err);
+	return ret < 0 ? ret : use(q, &f.s, err);
 }

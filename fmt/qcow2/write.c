@@ -13,14 +13,16 @@
  * have to be flushed before the entries anyway.
  *
  * Parts of a new cluster that the request does not cover are filled with what was
- * there before, in the same write. They are left out where that is zeroes and the
+ * there before, in the same write; where entries are extended, only those of the
+ * subclusters that the request begins and ends in, and subclusters that lie in the
+ * shared cluster that is given up. They are left out where that is zeroes and the
  * cluster has never been written.
  */
 #include "fmt/qcow2/write.h"
 
 enum seg_kind {
 	SEG_IN_PLACE,
-	SEG_REUSED, /* the cluster of a ZERO_ALLOC entry, with whatever it holds */
+	SEG_REUSED, /* a cluster that is there but does not count, with whatever it holds */
 	SEG_NEW,
 	SEG_FRESH, /* new, and reads as zeroes */
 };
@@ -30,6 +32,7 @@ struct seg {
 	enum seg_kind kind;
 	uint64_t off, len; /* in the guest */
 	uint64_t host;     /* of off */
+	uint64_t lo, hi;   /* what is written if it is not in place: in whole units */
 };
 
 #define SEGS 8u
@@ -64,8 +67,10 @@ static void wrote(struct qcow2 *q)
 
 int qcow2_make_room(struct qcow2 *q)
 {
-	int err = 0;
+	int err = __atomic_load_n(&q->w->err, __ATOMIC_ACQUIRE);
 
+	if (err)
+		return err;
 	fmt_cache_lock(q->cache);
 	if (fmt_cache_pressed(q->cache))
 		err = fmt_cache_writeback(q->cache, q->blk.file);
@@ -90,6 +95,16 @@ static uint64_t cluster_end(const struct qcow2 *q, uint64_t off)
 	return (off + q->cluster_mask) & ~(uint64_t)q->cluster_mask;
 }
 
+static uint64_t unit_start(const struct qcow2 *q, uint64_t off)
+{
+	return off & ~(uint64_t)q->unit_mask;
+}
+
+static uint64_t unit_end(const struct qcow2 *q, uint64_t off)
+{
+	return (off + q->unit_mask) & ~(uint64_t)q->unit_mask;
+}
+
 static uint64_t clusters_of(const struct qcow2 *q, const struct seg *s)
 {
 	return (cluster_end(q, s->off + s->len) - cluster_start(q, s->off)) >>
@@ -103,7 +118,7 @@ static bool in_place(const struct qcow2_extent *e)
 
 static bool reusable(const struct qcow2_extent *e)
 {
-	return e->kind == QCOW2_ZERO_ALLOC && e->copied;
+	return e->mapped && e->copied && e->kind != QCOW2_NORMAL;
 }
 
 /* ---- data into the file ------------------------------------------------------------ */
@@ -137,19 +152,18 @@ static int edge_is_zero(struct qcow2 *q, struct edge *g)
 {
 	uint64_t off = g->off, end = off + g->len, n;
 	struct qcow2_extent x;
-	int err = qcow2_map(q, off, g->len, &x);
+	int err = 0;
 
-	g->zero = !err && (x.kind == QCOW2_ZERO || x.kind == QCOW2_ZERO_ALLOC);
-	if (err || x.kind != QCOW2_UNALLOCATED)
-		return err;
-	if (!q->blk.backing) {
-		g->zero = true;
-		return 0;
+	for (g->zero = true; !err && g->zero && off < end; off += n) {
+		err = qcow2_map(q, off, end - off, &x);
+		n = x.len;
+		if (err)
+			break;
+		if (x.kind != QCOW2_UNALLOCATED)
+			g->zero = x.kind == QCOW2_ZERO || x.kind == QCOW2_ZERO_ALLOC;
+		else if (q->blk.backing)
+			err = fmt_zero_below(&q->blk, off, x.len, &g->zero, &n);
 	}
-	do {
-		err = fmt_zero_below(&q->blk, off, end - off, &g->zero, &n);
-		off += n;
-	} while (!err && g->zero && off < end);
 	return err;
 }
 
@@ -258,14 +272,14 @@ static int write_edges(
 	return r->iov ? write_gathered(q, r, s, g) : zero_between(q, r, s, g);
 }
 
-/* Writes a segment's clusters whole, as far as they are not zero already. */
+/* Writes a segment's units whole, as far as they are not zero already. */
 static int write_clusters(struct qcow2 *q, const struct blk_req *r, const struct seg *s)
 {
-	uint64_t start = cluster_start(q, s->off), end = s->off + s->len;
+	uint64_t end = s->off + s->len;
 	bool fresh = s->kind == SEG_FRESH;
 	struct edge g[2] = {
-		{.off = start, .len = (uint32_t)(s->off - start)},
-		{.off = end, .len = (uint32_t)(cluster_end(q, end) - end)},
+		{.off = s->lo, .len = (uint32_t)(s->off - s->lo)},
+		{.off = end, .len = (uint32_t)(s->hi - end)},
 	};
 	size_t bytes;
 	uint8_t *buf;
@@ -309,6 +323,28 @@ static int extent_of_new(struct qcow2 *q, uint64_t at, uint64_t *end)
 	return 0;
 }
 
+/* Extends what is written of a new cluster, that of @at, to all that the old one had:
+ * a compressed one is whole, of a shared one some subclusters are allocated. */
+static int bring_along(struct qcow2 *q, struct seg *s, uint64_t at)
+{
+	uint64_t base = cluster_start(q, at);
+	unsigned first = 0, last = QCOW2_SUBS - 1;
+	struct qcow2_extent x;
+	int err = qcow2_map_locked(q, at, 1, &x);
+
+	if (err || !(x.kind == QCOW2_COMPRESSED_CLUSTER || (uint32_t)x.bitmap))
+		return err;
+	if (x.kind != QCOW2_COMPRESSED_CLUSTER) {
+		while (!(x.bitmap >> first & 1))
+			first++;
+		while (!(x.bitmap >> last & 1))
+			last--;
+	}
+	s->lo = THR_MIN(s->lo, base + ((uint64_t)first << q->unit_bits));
+	s->hi = THR_MAX(s->hi, base + ((uint64_t)(last + 1) << q->unit_bits));
+	return 0;
+}
+
 static int plan_new(struct qcow2 *q, struct plan *p, struct seg *s)
 {
 	uint64_t table = 1ull << (q->h.cluster_bits + q->l2_bits);
@@ -318,6 +354,13 @@ static int plan_new(struct qcow2 *q, struct plan *p, struct seg *s)
 
 	for (at = start; at < end; at = (at | (table - 1)) + 1) {
 		err = qcow2_l2_prepare(q, at);
+		if (err)
+			return err;
+	}
+	if (qcow2_extended(q)) {
+		err = bring_along(q, s, s->off);
+		if (!err)
+			err = bring_along(q, s, end - 1);
 		if (err)
 			return err;
 	}
@@ -345,6 +388,13 @@ static int plan_seg(struct qcow2 *q, struct plan *p, uint64_t end)
 		return err;
 	s->len = x.len;
 	s->host = x.host;
+	s->lo = unit_start(q, s->off);
+	s->hi = unit_end(q, s->off + s->len);
+	if (in_place(&x) || reusable(&x)) {
+		err = qcow2_guard(q, x.host, x.len);
+		if (err)
+			return err;
+	}
 	if (in_place(&x)) {
 		s->kind = SEG_IN_PLACE;
 	} else if (reusable(&x)) {
@@ -352,6 +402,7 @@ static int plan_seg(struct qcow2 *q, struct plan *p, uint64_t end)
 	} else {
 		err = extent_of_new(q, s->off + s->len, &end);
 		s->len = end - s->off;
+		s->hi = unit_end(q, end);
 		if (!err)
 			err = plan_new(q, p, s);
 		if (err)
@@ -387,6 +438,8 @@ static int map_seg(struct qcow2 *q, const struct seg *s, uint64_t *done)
 	struct qcow2_edit e = {
 		.mode = QCOW2_EDIT_DATA,
 		.host = cluster_start(q, s->host),
+		.lo = s->lo,
+		.hi = s->hi,
 	};
 	int err;
 
@@ -459,6 +512,21 @@ int qcow2_write_range(struct qcow2 *q, const struct blk_req *r, struct blk_turn 
 	return err;
 }
 
+/* The extent at @off, if it may be written in place. */
+static int map_in_place(
+	struct qcow2 *q, uint64_t off, uint64_t len, struct qcow2_extent *x, bool *may)
+{
+	int err;
+
+	fmt_cache_lock(q->cache);
+	err = qcow2_map_locked(q, off, len, x);
+	*may = !err && in_place(x);
+	if (*may)
+		err = qcow2_guard(q, x->host, x->len);
+	fmt_cache_unlock(q->cache);
+	return err;
+}
+
 /* Writes in place what can be, from the start of the request on; *done says how much.
  * For requests whose order does not matter. */
 static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done)
@@ -467,8 +535,10 @@ static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done
 	int err = 0;
 
 	for (*done = 0; !err && *done < r->len; *done += x.len) {
-		err = qcow2_map(q, r->off + *done, r->len - *done, &x);
-		if (err || !in_place(&x))
+		bool may;
+
+		err = map_in_place(q, r->off + *done, r->len - *done, &x, &may);
+		if (err || !may)
 			break;
 		err = write_data(q, r, r->off + *done, x.len, x.host);
 	}
@@ -507,5 +577,5 @@ int qcow2_pwritev(struct blk *b, struct blk_req *r)
 	cookie = qcow2_enter(q);
 	err = write_entered(q, r);
 	qcow2_exit(q, cookie);
-	return err;
+	return qcow2_guarded(q, err);
 }

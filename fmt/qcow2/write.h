@@ -7,6 +7,7 @@
  *   alloc.c     host clusters in runs: reference counts up and down
  *   alloc_grow.c  new refcount blocks; a larger refcount table
  *   pending.c   requests in flight; dropped clusters, until they may be reused
+ *   overlap.c   where metadata lies, so that nothing is written over it
  *   l2.c        L1 and L2 tables for changing: new, shared, grown
  *   write.c     pwritev: in place, newly allocated, copy on write
  *   zero.c      zero and discard
@@ -36,6 +37,7 @@
 #define QCOW2_DROPS_MAX 16384u
 
 struct qcow2_drops; /* pending.c */
+struct qcow2_meta;  /* overlap.c */
 
 struct qcow2_write {
 	/* Held by who allocates, or changes L1, refcount table or header: what
@@ -64,6 +66,9 @@ struct qcow2_write {
 	bool lazy;  /* counts may be behind while the dirty bit is set */
 	bool dirty; /* atomic: the dirty bit is set, durably */
 	int err;    /* atomic: the header's state is unknown; nothing may be changed */
+
+	struct qcow2_meta *meta; /* under the cache's lock; NULL: no checks */
+	bool corrupt;            /* atomic: a check has failed; err is set */
 };
 
 /* Layout, then the cache's lock. */
@@ -129,7 +134,37 @@ int qcow2_flush(struct blk *b);
 int qcow2_drops_bound(struct qcow2 *q);
 void qcow2_drops_free(struct qcow2 *q);
 
+/* ---- overlap.c ---- */
+
+enum qcow2_overlap {
+	QCOW2_OV_HEADER = 1u << 0,
+	QCOW2_OV_L1 = 1u << 1,
+	QCOW2_OV_L2 = 1u << 2,
+	QCOW2_OV_REFTABLE = 1u << 3,
+	QCOW2_OV_REFBLOCK = 1u << 4,
+	QCOW2_OV_SNAPSHOTS = 1u << 5,
+	QCOW2_OV_INACTIVE_L1 = 1u << 6,
+	QCOW2_OV_INACTIVE_L2 = 1u << 7,
+};
+
+/* -EUCLEAN, and nothing is written from now on, if a host range that is to be written,
+ * allocated or given up holds metadata. Before it is touched. The cache's lock held. */
+int qcow2_guard(struct qcow2 *q, uint64_t host, uint64_t len);
+/* At the end of a request, holding nothing: sets the corrupt bit, durably, if a guard
+ * has met something. Returns @err. */
+int qcow2_guarded(struct qcow2 *q, int err);
+/* A table has come into use, or has gone out of it. The cache's lock held. */
+void qcow2_meta_add(struct qcow2 *q, uint64_t host, unsigned check);
+void qcow2_meta_del(struct qcow2 *q, uint64_t host);
+/* Before the first change, with nothing pending in the cache. Tables that lie on each
+ * other refuse the image. */
+int qcow2_meta_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err);
+void qcow2_meta_close(struct qcow2 *q);
+
 /* ---- header_write.c ---- */
+
+/* Sets the corrupt bit in the first sector, whatever is pending. With layout alone. */
+void qcow2_header_corrupt(struct qcow2 *q);
 
 /* Writes @h in place of the image's header, by its first sector, after a flush of
  * everything else and followed by one; then it is q->h. Where the header stood
@@ -151,7 +186,7 @@ int qcow2_l1_grow(struct qcow2 *q, uint32_t entries);
 int qcow2_l1_set(struct qcow2 *q, uint32_t i, uint64_t entry);
 
 enum qcow2_edit_mode {
-	QCOW2_EDIT_DATA,      /* point at @host and what follows it */
+	QCOW2_EDIT_DATA,      /* point at @host and what follows it; [lo, hi) is there */
 	QCOW2_EDIT_ZERO,      /* v3: the zero flag, host clusters dropped */
 	QCOW2_EDIT_ZERO_KEEP, /* v3: the zero flag, host clusters kept where they are ours */
 	QCOW2_EDIT_CLEAR,     /* unallocated */
@@ -159,7 +194,12 @@ enum qcow2_edit_mode {
 
 struct qcow2_edit {
 	enum qcow2_edit_mode mode;
-	uint64_t host;  /* DATA */
+	uint64_t host; /* DATA */
+	/* Where entries are extended: the guest range that is meant, in whole subclusters.
+	 * What is outside stays; CLEAR is about whole clusters. A compressed cluster is
+	 * zeroed whole, and DATA in place of it or of a shared cluster brings along all
+	 * that is allocated there. */
+	uint64_t lo, hi;
 	uint64_t after; /* the flush that must come first; 0: none */
 	bool hide;      /* ZERO, ZERO_KEEP: set the flag on what is unallocated too */
 	unsigned flags; /* enum qcow2_drop_flags, for what is dropped */
@@ -168,6 +208,8 @@ struct qcow2_edit {
 /* Changes @n L2 entries from that of @guest on, whose tables are prepared, and
  * drops what they mapped. The caller holds the guest range. */
 int qcow2_l2_edit(struct qcow2 *q, uint64_t guest, uint64_t n, struct qcow2_edit *e);
+/* Drops an L2 table that nothing active points to any more. */
+void qcow2_drop_table(struct qcow2 *q, uint64_t l2);
 /* Drops what one L2 entry maps. Never drops the lock. */
 int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags);
 

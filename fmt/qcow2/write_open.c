@@ -64,6 +64,7 @@ static void detach(struct qcow2 *q)
 	const struct thr_alloc *mem = q->blk.mem;
 
 	qcow2_drops_free(q);
+	qcow2_meta_close(q);
 	fmt_cache_detach(q->cache, q->blk.file);
 	thr_put(mem, q->w, sizeof(*q->w));
 	q->w = NULL;
@@ -84,8 +85,11 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 	}
 	q->w = w;
 	fmt_cache_lazy(q->cache, q->blk.file, w->lazy);
-	if (!(o->flags & FMT_REPAIR))
+	if (!(o->flags & FMT_REPAIR)) {
 		ret = make_clean(q, err);
+		if (!ret)
+			ret = qcow2_meta_open(q, o->opts, err);
+	}
 	if (ret)
 		detach(q);
 	else

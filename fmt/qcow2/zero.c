@@ -8,6 +8,9 @@
  * anything from below show that was hidden before; where it could not help that it
  * leaves the cluster alone.
  *
+ * With extended entries the same holds for subclusters; of a compressed cluster, which
+ * has none, a part is zeroed by data.
+ *
  * What reads as zeroes already is passed over in runs, and costs nothing. Tables are
  * changed one at a time, with nothing held in between.
  */
@@ -101,6 +104,23 @@ static void decide_empty(struct qcow2 *q, uint64_t off, uint64_t len,
 	s->edit.mode = QCOW2_EDIT_CLEAR;
 }
 
+/* A part of a cluster that has no parts. */
+static void decide_part(const struct job *j, uint64_t len, struct step *s)
+{
+	s->kind = j->discard ? STEP_SKIP : STEP_DATA;
+	s->len = len;
+}
+
+/* A step is either whole clusters or within one. */
+static uint64_t step_len(const struct qcow2 *q, uint64_t off, uint64_t len)
+{
+	uint64_t in = off & q->cluster_mask;
+
+	if (in || len < q->cluster_size)
+		return THR_MIN(len, q->cluster_size - in);
+	return len & ~(uint64_t)q->cluster_mask;
+}
+
 static bool wants_below(
 	const struct qcow2 *q, const struct job *j, const struct qcow2_extent *x)
 {
@@ -111,15 +131,18 @@ static bool wants_below(
 	return q->h.version < 3;
 }
 
-/* Whole clusters from @off on. */
+/* Whole clusters, or subclusters, from @off on. */
 static int decide(
 	struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, struct step *s)
 {
 	struct qcow2_extent x;
+	uint32_t unit = q->unit_mask + 1;
 	bool zero = false;
 	uint64_t n;
-	int err = qcow2_map(q, off, len, &x);
+	int err;
 
+	len = step_len(q, off, len);
+	err = qcow2_map(q, off, len, &x);
 	if (err)
 		return err;
 	n = x.len;
@@ -128,9 +151,9 @@ static int decide(
 		if (err)
 			return err;
 		/* A cluster that is partly zero below is not. */
-		if (zero && n < q->cluster_size && n < x.len)
+		if (zero && n < unit && n < x.len)
 			zero = false;
-		n = THR_MAX(n & ~(uint64_t)q->cluster_mask, q->cluster_size);
+		n = THR_MAX(n & ~(uint64_t)q->unit_mask, unit);
 	}
 	memset(s, 0, sizeof(*s));
 	x.len = THR_MIN(x.len, n);
@@ -140,6 +163,8 @@ static int decide(
 		decide_empty(q, off, len, &x, s);
 	else if (q->h.version < 3)
 		decide_v2(q, j, off, &x, zero, s);
+	else if (x.kind == QCOW2_COMPRESSED_CLUSTER && len < q->cluster_size)
+		decide_part(j, len, s);
 	else
 		decide_v3(q, j, off, len, &x, zero, s);
 	return 0;
@@ -149,14 +174,17 @@ static int decide(
 
 static int edit(struct qcow2 *q, uint64_t off, struct step *s)
 {
+	uint64_t n = ((off & q->cluster_mask) + s->len + q->cluster_mask) >> q->h.cluster_bits;
 	int err = qcow2_touch(q);
 
 	if (err)
 		return err;
+	s->edit.lo = off;
+	s->edit.hi = off + s->len;
 	qcow2_layout_lock(q);
 	err = qcow2_l2_prepare(q, off);
 	if (!err)
-		err = qcow2_l2_edit(q, off, s->len >> q->h.cluster_bits, &s->edit);
+		err = qcow2_l2_edit(q, off, n, &s->edit);
 	qcow2_layout_unlock(q);
 	return err;
 }
@@ -174,12 +202,14 @@ static int write_zeroes(struct qcow2 *q, const struct job *j, uint64_t off, uint
 static int one_step(
 	struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len, uint64_t *done)
 {
+	uint64_t in = off & q->cluster_mask;
 	unsigned cookie = qcow2_enter(q);
 	struct blk_range lock;
 	struct step s;
 	int err;
 
-	blk_range_lock(&q->w->ranges, &lock, off, len, false);
+	blk_range_lock(
+		&q->w->ranges, &lock, off - in, thr_align_up(in + len, q->cluster_size), false);
 	err = decide(q, j, off, len, &s);
 	if (!err && s.kind == STEP_EDIT)
 		err = edit(q, off, &s);
@@ -246,13 +276,13 @@ static int part_of_cluster(struct qcow2 *q, const struct job *j, uint64_t off, u
 
 static int run_job(struct qcow2 *q, const struct job *j, uint64_t off, uint64_t len)
 {
-	uint64_t end = off + len, mask = q->cluster_mask;
+	uint64_t end = off + len, mask = q->unit_mask;
 	uint64_t first = (off + mask) & ~mask, last = end & ~mask;
 	int err;
 
 	/* The cluster that the disk ends in is whole if what is left of the disk is. */
 	if (end >= blk_size(&q->blk))
-		last = (end + mask) & ~mask;
+		last = (end + q->cluster_mask) & ~(uint64_t)q->cluster_mask;
 	if (first > last)
 		return part_of_cluster(q, j, off, len);
 	err = part_of_cluster(q, j, off, THR_MIN(first, end) - off);
@@ -278,7 +308,7 @@ static int in_turn(struct qcow2 *q, const struct job *j, struct blk_req *r)
 {
 	int err = blk_turn_enter(r->turn);
 
-	return err ? err : run_job(q, j, r->off, r->len);
+	return qcow2_guarded(q, err ? err : run_job(q, j, r->off, r->len));
 }
 
 int qcow2_zero(struct blk *b, struct blk_req *r)

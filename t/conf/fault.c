@@ -56,12 +56,18 @@ static const struct geo geos[] = {
 		.refcount_order = 4,
 		.size = 200 << 10,
 		.backing = 150 << 10,
-		.lazy = true},
+		.flags = GEO_LAZY},
 	{.version = 3,
 		.cluster_bits = 16,
 		.refcount_order = 4,
 		.size = 1 << 20,
 		.backing = 700000},
+	{.version = 3,
+		.cluster_bits = 14,
+		.refcount_order = 4,
+		.size = 200 << 10,
+		.backing = 150 << 10,
+		.flags = GEO_EXTENDED},
 };
 
 /* ---- where a loop is, for who looks at a failure or a hang ---------------------------- */
@@ -453,12 +459,12 @@ static bool wanted(const struct geo *g, const struct fault_case *fc)
 {
 	const char *w = getenv("W");
 
-	if (fc->flags & FAULT_DIRTY && !g->lazy)
+	if (fc->flags & FAULT_DIRTY && !(g->flags & GEO_LAZY))
 		return false;
 	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits)
 		return false;
 	/* Under valgrind: the one that has most in it. */
-	return !w || !*w || g->lazy;
+	return !w || !*w || g->flags & GEO_LAZY;
 }
 
 int main(int argc, char **argv)

@@ -19,9 +19,18 @@ static const struct geo geos[] = {
 	{.version = 2, .cluster_bits = 16, .refcount_order = 4, .size = 1024 * K},
 	{.version = 3, .cluster_bits = 9, .refcount_order = 0, .size = 200 * K},
 	{.version = 3, .cluster_bits = 12, .refcount_order = 2, .size = 500 * K + 512},
-	{.version = 3, .cluster_bits = 12, .refcount_order = 4, .size = 500 * K, .lazy = true},
+	{.version = 3,
+		.cluster_bits = 12,
+		.refcount_order = 4,
+		.size = 500 * K,
+		.flags = GEO_LAZY},
 	{.version = 3, .cluster_bits = 16, .refcount_order = 6, .size = 1024 * K},
 	{.version = 3, .cluster_bits = 21, .refcount_order = 4, .size = 6 * K * K},
+	{.version = 3,
+		.cluster_bits = 14,
+		.refcount_order = 4,
+		.size = 500 * K,
+		.flags = GEO_EXTENDED},
 };
 
 /* An image, and what it should hold. */

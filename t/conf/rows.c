@@ -18,6 +18,12 @@
 		"refcount_bits", bits                                                          \
 	}
 
+#define EXTL2(cl)                                                                              \
+	{"compat", "1.1"}, {"cluster_size", cl},                                               \
+	{                                                                                      \
+		"extended_l2", "on"                                                            \
+	}
+
 const struct conf_row conf_rows[] = {
 #ifdef CONFIG_FMT_RAW
 	{.name = "raw", .format = "raw", .size = 3 * M + 512},
@@ -97,6 +103,32 @@ const struct conf_row conf_rows[] = {
 		.size = 2 * M,
 		.backing = 2 * M,
 		.opts = {V3("64k", "16"), {"lazy_refcounts", "on"}}},
+	{.name = "extl2-16k", .format = "qcow2", .size = M + 512, .opts = {EXTL2("16k")}},
+	{.name = "extl2-64k", .format = "qcow2", .size = 4 * M, .opts = {EXTL2("64k")}},
+	{.name = "extl2-2M", .format = "qcow2", .size = 9 * M, .opts = {EXTL2("2M")}},
+	{.name = "extl2-lazy",
+		.format = "qcow2",
+		.size = M,
+		.opts = {EXTL2("16k"), {"lazy_refcounts", "on"}}},
+	{.name = "extl2-metadata",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {EXTL2("64k"), {"preallocation", "metadata"}}},
+	{.name = "extl2-over-short",
+		.format = "qcow2",
+		.size = 2 * M,
+		.backing = M + 512 * 5,
+		.opts = {EXTL2("64k")}},
+	{.name = "extl2-over-long",
+		.format = "qcow2",
+		.size = M + 512,
+		.backing = 2 * M,
+		.opts = {EXTL2("16k")}},
+	{.name = "extl2-2M-over-short",
+		.format = "qcow2",
+		.size = 7 * M,
+		.backing = 3 * M + 512,
+		.opts = {EXTL2("2M")}},
 #endif
 };
 const unsigned conf_nrows = THR_ARRAY_SIZE(conf_rows);

@@ -98,7 +98,7 @@ static void alloc_step(struct qcow2 *q, struct run *r, uint8_t *used, uint64_t *
 
 static void first_fit_of(unsigned order, uint64_t seed)
 {
-	struct geo geo = {3, 9, order, 1 << 20, 0, false};
+	struct geo geo = {3, 9, order, 1 << 20, 0, 0};
 	struct run runs[64] = {{0, 0}};
 	uint8_t *used = malloc(CLUSTERS);
 	struct blk *disk, *b = fresh_image(&disk, &geo);
@@ -139,7 +139,7 @@ static void test_first_fit(void **state)
  * entries for blocks of 64 counts has to move many times. */
 static void test_growth(void **state)
 {
-	static const struct geo geo = {3, 9, 6, 64 << 10, 0, false};
+	static const struct geo geo = {3, 9, 6, 64 << 10, 0, 0};
 	struct blk *disk, *b = fresh_image(&disk, &geo);
 	struct qcow2 *q = qcow2_of(b);
 	uint32_t before = q->h.reft_clusters;
@@ -166,7 +166,7 @@ static void test_growth(void **state)
 /* One request that needs more blocks than a block has counts. */
 static void test_large_run(void **state)
 {
-	static const struct geo geo = {3, 9, 6, 8 << 20, 0, false};
+	static const struct geo geo = {3, 9, 6, 8 << 20, 0, 0};
 	struct blk *disk, *b = fresh_image(&disk, &geo);
 	struct blk_extent e;
 
@@ -181,7 +181,7 @@ static void test_large_run(void **state)
 
 static void test_full(void **state)
 {
-	static const struct geo geo = {3, 12, 4, 16 << 20, 0, false};
+	static const struct geo geo = {3, 12, 4, 16 << 20, 0, 0};
 	uint64_t size = 4 << 20, at = 0;
 	uint8_t *mem = calloc(1, size), buf[8192];
 	struct blk *disk, *b;
@@ -214,7 +214,7 @@ static void test_full(void **state)
  * nothing of what was there shows. */
 static void test_reuse(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 2ull << 30, 0, false};
+	static const struct geo geo = {3, 16, 4, 2ull << 30, 0, 0};
 	struct blk *disk, *b = fresh_image(&disk, &geo);
 	struct blk_req r = {.len = 64 << 10};
 	struct blk_extent e;
@@ -333,10 +333,10 @@ static struct blk *par_image(const struct geo *geo, bool parallel)
 static void test_turns(void **state)
 {
 	static const struct geo geos[] = {
-		{3, 16, 4, CHUNKS * CHUNK, 0, false},
-		{3, 9, 4, CHUNKS * CHUNK, 0, false},
-		{3, 12, 6, CHUNKS * CHUNK, 5 << 20, false},
-		{2, 12, 4, CHUNKS * CHUNK, 5 << 20, false},
+		{3, 16, 4, CHUNKS * CHUNK, 0, 0},
+		{3, 9, 4, CHUNKS * CHUNK, 0, 0},
+		{3, 12, 6, CHUNKS * CHUNK, 5 << 20, 0},
+		{2, 12, 4, CHUNKS * CHUNK, 5 << 20, 0},
 	};
 
 	(void)state;

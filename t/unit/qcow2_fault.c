@@ -201,7 +201,7 @@ static void aftermath(struct rig *g)
 	struct blk *b;
 
 	assert_int_equal(blk_pread(g->disk, 72, flags, 8), 0);
-	dirty = g->geo.lazy && flags[7] & 1;
+	dirty = g->geo.flags & GEO_LAZY && flags[7] & 1;
 	if (v.bad && !dirty)
 		image_verify(g->disk, true);
 	assert_true(!v.bad || dirty);
@@ -262,10 +262,11 @@ static bool run_mem(struct rig *g, unsigned nth)
 }
 
 static const struct geo geos[] = {
-	{3, 12, 4, 700 << 10, 0, false},
-	{3, 9, 6, 700 << 10, 500 << 10, false},
-	{2, 12, 4, 700 << 10, 3 << 20, false},
-	{3, 12, 4, 700 << 10, 500 << 10, true},
+	{3, 12, 4, 700 << 10, 0, 0},
+	{3, 9, 6, 700 << 10, 500 << 10, 0},
+	{2, 12, 4, 700 << 10, 3 << 20, 0},
+	{3, 12, 4, 700 << 10, 500 << 10, GEO_LAZY},
+	{3, 14, 4, 700 << 10, 500 << 10, GEO_EXTENDED},
 };
 
 static void make(struct rig *g, const struct geo *geo)
@@ -300,7 +301,7 @@ static void test_io(void **state)
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(geos); i++) {
 		uint64_t n = 1;
 
-		if (geos[i].lazy && !fmt_driver_find("qcow2")->check)
+		if (geos[i].flags & GEO_LAZY && !fmt_driver_find("qcow2")->check)
 			continue;
 		make(g, &geos[i]);
 		while (run_io(g, n, n % 2 ? -THR_EIO : -THR_ENOSPC))
@@ -319,7 +320,7 @@ static void test_memory(void **state)
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(geos); i++) {
 		unsigned n = 1;
 
-		if (geos[i].lazy && !fmt_driver_find("qcow2")->check)
+		if (geos[i].flags & GEO_LAZY && !fmt_driver_find("qcow2")->check)
 			continue;
 		make(g, &geos[i]);
 		while (run_mem(g, n))

@@ -53,7 +53,7 @@ static const struct field fields[] = {
 	{"snapshot offset without snapshots", 64, 8, 12345, BLK_E_NONE},
 	{"external data file", 72, 8, 4, BLK_E_QCOW2_FEATURES},
 	{"compression bit alone", 72, 8, 8, BLK_E_QCOW2_COMPRESSION_BIT},
-	{"extended L2", 72, 8, 16, BLK_E_QCOW2_FEATURES},
+	{"extended L2 with small clusters", 72, 8, 16, BLK_E_QCOW2_EXTL2_CLUSTER},
 	{"feature 5", 72, 8, 32, BLK_E_QCOW2_FEATURES},
 	{"feature 63", 72, 8, 1ull << 63, BLK_E_QCOW2_FEATURES},
 	{"dirty", 72, 8, 1, BLK_E_NONE},
@@ -163,7 +163,7 @@ static void test_names_of_features(void **state)
 	blk_err_text(&err, text, sizeof(text));
 	assert_non_null(strstr(text, "Unsupported qcow2 feature(s): time travel, "
 				     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, "
-				     "extended L2 entries, unknown incompatible feature 40"));
+				     "unknown incompatible feature 40"));
 	im_free(&m);
 }
 
@@ -284,7 +284,7 @@ static void test_no_io(void **state)
 	struct im m;
 
 	(void)state;
-	im_new(&m, 3, 12, 4, 16, 1 << 20);
+	im_new(&m, 3, 14, 4, 16, 1 << 20);
 	im_be64(&m, 72, QCOW2_INC_EXTL2 | QCOW2_INC_DATA_FILE | QCOW2_INC_DIRTY);
 	im_be32(&m, 32, 2);
 	assert_int_equal(im_try(&m, FMT_NO_IO, 0, NULL, &b, NULL), 0);
@@ -292,7 +292,7 @@ static void test_no_io(void **state)
 	assert_true(info.encrypted);
 	assert_true(info.dirty);
 	assert_false(info.corrupt);
-	assert_int_equal(info.cluster_size, 4096);
+	assert_int_equal(info.cluster_size, 16384);
 	assert_int_equal(info.virtual_size, 1 << 20);
 	fmt_close(b);
 	im_be64(&m, 72, 32);

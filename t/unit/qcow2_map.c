@@ -4,6 +4,58 @@
  */
 #include "t/unit/qcow2_util.h"
 
+/* What a descriptor and a bitmap say of a subcluster. */
+static void test_decode_subs(void **state)
+{
+	static const struct {
+		uint64_t entry, bitmap;
+		unsigned sub;
+		int err;
+		enum qcow2_kind kind;
+		bool mapped;
+	} rows[] = {
+		{0, 0, 0, 0, QCOW2_UNALLOCATED, false},
+		{0, 1ull << 32, 0, 0, QCOW2_ZERO, false},
+		{0, 1ull << 32, 1, 0, QCOW2_UNALLOCATED, false},
+		{0, 1, 0, -THR_EUCLEAN, 0, false},
+		{1, 0, 0, -THR_EUCLEAN, 0, false},
+		{QCOW2_COPIED, 0, 0, -THR_EUCLEAN, 0, false},
+		{0x8000 | QCOW2_COPIED, 0, 3, 0, QCOW2_UNALLOCATED, true},
+		{0x8000 | QCOW2_COPIED, 8, 3, 0, QCOW2_NORMAL, true},
+		{0x8000 | QCOW2_COPIED, 8, 2, 0, QCOW2_UNALLOCATED, true},
+		{0x8000 | QCOW2_COPIED, 8ull << 32 | 4, 3, 0, QCOW2_ZERO_ALLOC, true},
+		{0x8000 | QCOW2_COPIED, 8ull << 32 | 4, 2, 0, QCOW2_NORMAL, true},
+		{0x8000 | QCOW2_COPIED, 1ull << 63, 31, 0, QCOW2_ZERO_ALLOC, true},
+		{0x8000 | QCOW2_COPIED, 1ull << 63 | 1u << 31, 0, -THR_EUCLEAN, 0, false},
+		{0x8001 | QCOW2_COPIED, 1, 0, -THR_EUCLEAN, 0, false},
+		{QCOW2_COMPRESSED | 0x5123, 0, 7, 0, QCOW2_COMPRESSED_CLUSTER, false},
+		{QCOW2_COMPRESSED | 0x5123, 1, 0, -THR_EUCLEAN, 0, false},
+		{QCOW2_COMPRESSED | 0x5123, 1ull << 32, 0, -THR_EUCLEAN, 0, false},
+	};
+	struct qcow2 q;
+
+	(void)state;
+	memset(&q, 0, sizeof(q));
+	q.h.version = 3;
+	q.h.cluster_bits = 14;
+	q.cluster_size = 1u << 14;
+	q.cluster_mask = (1u << 14) - 1;
+	q.entry_bits = 4;
+	q.unit_bits = 9;
+	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++) {
+		struct qcow2_extent e;
+		int ret = qcow2_l2_decode(&q, rows[i].entry, rows[i].bitmap, rows[i].sub, &e);
+
+		if (ret != rows[i].err)
+			fprintf(stderr, "# row %zu\n", i);
+		assert_int_equal(ret, rows[i].err);
+		if (ret)
+			continue;
+		assert_int_equal(e.kind, rows[i].kind);
+		assert_int_equal(e.mapped, rows[i].mapped);
+	}
+}
+
 static void test_decode(void **state)
 {
 	static const struct {
@@ -47,7 +99,7 @@ static void test_decode(void **state)
 		q.h.cluster_bits = 12;
 		q.cluster_size = 4096;
 		q.cluster_mask = 4095;
-		ret = qcow2_l2_decode(&q, rows[i].entry, &e);
+		ret = qcow2_l2_decode(&q, rows[i].entry, 0, 0, &e);
 		if (ret != rows[i].err)
 			fprintf(stderr, "# row %zu\n", i);
 		assert_int_equal(ret, rows[i].err);
@@ -269,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_decode_subs),
 		cmocka_unit_test(test_compressed_range),
 		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_slices),

@@ -89,7 +89,7 @@ static void flush(struct rig *g)
 
 static void test_counts(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 64 << 20, 0, false};
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, 0};
 	struct rig g;
 
 	(void)state;
@@ -122,7 +122,7 @@ static void test_counts(void **state)
 
 static void test_counts_lazy(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 64 << 20, 0, true};
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, GEO_LAZY};
 	struct rig g;
 
 	(void)state;
@@ -140,7 +140,7 @@ static void test_counts_lazy(void **state)
 
 static void test_counts_cow(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 64 << 20, 64 << 20, false};
+	static const struct geo geo = {3, 16, 4, 64 << 20, 64 << 20, 0};
 	struct rig g;
 
 	(void)state;
@@ -162,7 +162,7 @@ static void test_counts_cow(void **state)
 
 static void test_nothing(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 64ull << 40, 0, false};
+	static const struct geo geo = {3, 16, 4, 64ull << 40, 0, 0};
 	struct rig g;
 
 	(void)state;
@@ -180,7 +180,7 @@ static void test_nothing(void **state)
  * the change durable; it is used again only after that. */
 static void test_drop(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 64 << 20, 0, false};
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, 0};
 	struct blk_extent e;
 	uint64_t first;
 	struct rig g;
@@ -274,7 +274,7 @@ static void run_two(void (*a)(void *), void (*b)(void *), void *arg)
 
 static void held_open(struct held *h, struct rig *g)
 {
-	static const struct geo geo = {3, 16, 4, 64 << 20, 0, false};
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, 0};
 
 	memset(h, 0, sizeof(*h));
 	memset(g, 0, sizeof(*g));
@@ -675,7 +675,7 @@ static void crash_check(struct crash *c)
 		image_verify(disk, LEND_YIELD);
 		crash_fail(c, "corrupt", 0);
 	}
-	if (dirty && !c->geo.lazy)
+	if (dirty && !(c->geo.flags & GEO_LAZY))
 		crash_fail(c, "dirty", 0);
 	b = image_open(disk_lend(disk, 0), c->backing, 0);
 	crash_compare(c, b);
@@ -716,21 +716,23 @@ static void crash_run(const struct geo *geo, uint64_t seed, unsigned fibers, uin
 static void test_cuts(void **state)
 {
 	static const struct geo geos[] = {
-		{3, 9, 4, 300 << 10, 0, false},
-		{3, 9, 6, 300 << 10, 200 << 10, false},
-		{3, 12, 4, 1 << 20, 0, false},
-		{3, 12, 0, 1 << 20, 3 << 20, false},
-		{2, 9, 4, 300 << 10, 100 << 10, false},
-		{2, 12, 4, 1 << 20, 3 << 20, false},
-		{3, 16, 4, 1 << 20, 700 << 10, false},
-		{3, 9, 4, 300 << 10, 200 << 10, true},
-		{3, 12, 5, 1 << 20, 0, true},
+		{3, 9, 4, 300 << 10, 0, 0},
+		{3, 9, 6, 300 << 10, 200 << 10, 0},
+		{3, 12, 4, 1 << 20, 0, 0},
+		{3, 12, 0, 1 << 20, 3 << 20, 0},
+		{2, 9, 4, 300 << 10, 100 << 10, 0},
+		{2, 12, 4, 1 << 20, 3 << 20, 0},
+		{3, 16, 4, 1 << 20, 700 << 10, 0},
+		{3, 9, 4, 300 << 10, 200 << 10, GEO_LAZY},
+		{3, 12, 5, 1 << 20, 0, GEO_LAZY},
+		{3, 14, 4, 300 << 10, 200 << 10, GEO_EXTENDED},
+		{3, 14, 4, 1 << 20, 0, GEO_EXTENDED},
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(geos); i++) {
 		/* A dirty image is repaired when it is opened. */
-		if (geos[i].lazy && !fmt_driver_find("qcow2")->check)
+		if (geos[i].flags & GEO_LAZY && !fmt_driver_find("qcow2")->check)
 			continue;
 		for (uint64_t seed = 1; seed <= 6; seed++)
 			crash_run(&geos[i], seed, seed % 3 == 0 ? 4 : 1, states_wanted());

@@ -65,14 +65,14 @@ static void expect(struct rig *g, uint64_t off, size_t len, int byte)
 }
 
 static const struct geo geos[] = {
-	{3, 16, 4, 1000 << 10, 0, false},
-	{3, 9, 4, 1000 << 10, 0, false},
-	{3, 12, 0, 1000 << 10, 0, false},
-	{2, 12, 4, 1000 << 10, 0, false},
-	{3, 12, 4, 1000 << 10, 0, true},
-	{3, 16, 4, 1000 << 10, 3 << 20, false},
-	{2, 12, 4, 1000 << 10, 3 << 20, false},
-	{3, 9, 6, 1000 << 10, 3 << 20, false},
+	{3, 16, 4, 1000 << 10, 0, 0},
+	{3, 9, 4, 1000 << 10, 0, 0},
+	{3, 12, 0, 1000 << 10, 0, 0},
+	{2, 12, 4, 1000 << 10, 0, 0},
+	{3, 12, 4, 1000 << 10, 0, GEO_LAZY},
+	{3, 16, 4, 1000 << 10, 3 << 20, 0},
+	{2, 12, 4, 1000 << 10, 3 << 20, 0},
+	{3, 9, 6, 1000 << 10, 3 << 20, 0},
 };
 
 /* Also over a backing disk that is longer than the overlay, in both versions. */
@@ -201,7 +201,7 @@ static void test_preallocation(void **state)
 /* Far past what the first L1 table can map. */
 static void test_large(void **state)
 {
-	static const struct geo geo = {3, 16, 4, 1 << 20, 0, false};
+	static const struct geo geo = {3, 16, 4, 1 << 20, 0, 0};
 	struct rig g;
 
 	(void)state;

@@ -21,7 +21,7 @@
 #define COPIED (1ull << 63)
 #define MASK   0x00fffffffffffe00ull
 
-static const struct geo plain = {3, BITS, 4, 4 << 20, 0, false};
+static const struct geo plain = {3, BITS, 4, 4 << 20, 0, 0};
 
 /* ---- images, by hand ------------------------------------------------------------ */
 
@@ -290,7 +290,7 @@ static void trap_12_copied_is_a_count_of_one(void **state)
 
 static void resize_of_v2_with_snapshots(void **state)
 {
-	static const struct geo geo = {2, BITS, 4, 4 << 20, 0, false};
+	static const struct geo geo = {2, BITS, 4, 4 << 20, 0, 0};
 	struct blk *disk = disk_new(), *b;
 
 	(void)state;
@@ -380,7 +380,7 @@ static void corrupt_images_are_not_written(void **state)
 /* Set before the first change, cleared at close. */
 static void lazy_counts_set_the_dirty_bit(void **state)
 {
-	static const struct geo geo = {3, BITS, 4, 4 << 20, 0, true};
+	static const struct geo geo = {3, BITS, 4, 4 << 20, 0, GEO_LAZY};
 	struct blk *disk = disk_new(), *b;
 
 	(void)state;
@@ -433,7 +433,7 @@ static void trap_08_vm_state_is_kept(void **state)
  * durably, nothing of the old one is touched, and it is free only after. */
 static void trap_10_refcount_table_moves(void **state)
 {
-	static const struct geo geo = {3, 9, 6, 64 << 10, 0, false};
+	static const struct geo geo = {3, 9, 6, 64 << 10, 0, 0};
 	struct blk *disk = disk_new(), *log, *b;
 	uint64_t old, before, at = 0, reft, self = 0;
 	size_t n, i, header = 0;
@@ -478,7 +478,7 @@ static void trap_17_counts_below_a_byte(void **state)
 {
 	(void)state;
 	for (unsigned order = 0; order < 3; order++) {
-		struct geo geo = {3, BITS, order, 4 << 20, 0, false};
+		struct geo geo = {3, BITS, order, 4 << 20, 0, 0};
 		struct blk *disk = disk_new(), *b;
 		uint64_t block;
 		uint8_t p[2];
@@ -502,7 +502,7 @@ static void trap_17_counts_below_a_byte(void **state)
 /* No entry of version 2 has bit 0; nothing that was hidden shows. */
 static void trap_14_zero_and_discard_in_v2(void **state)
 {
-	static const struct geo geo = {2, BITS, 4, 4 << 20, 1 << 20, false};
+	static const struct geo geo = {2, BITS, 4, 4 << 20, 1 << 20, 0};
 	struct blk *disk = disk_new(), *backing = backing_new(geo.backing), *b;
 	uint64_t i;
 
@@ -535,7 +535,7 @@ static void trap_14_zero_and_discard_in_v2(void **state)
 /* Version 3: a flag does; a discard gives the cluster up and hides on. */
 static void zero_and_discard_in_v3(void **state)
 {
-	static const struct geo geo = {3, BITS, 4, 4 << 20, 1 << 20, false};
+	static const struct geo geo = {3, BITS, 4, 4 << 20, 1 << 20, 0};
 	struct blk *disk = disk_new(), *backing = backing_new(geo.backing), *b;
 	uint64_t host;
 

@@ -170,15 +170,15 @@ static void test_model(void **state)
 			.cluster_bits = bits[c],
 			.refcount_order = orders[o],
 			.size = sizes[c],
-			.lazy = i / 72,
+			.flags = i / 72 ? GEO_LAZY : 0,
 		};
 		struct rig g;
 		char name[128];
 
 		geo.backing = back == 1 ? geo.size / 3 + 1000 : back == 2 ? geo.size * 3 : 0;
-		if (geo.version == 2 && (geo.refcount_order != 4 || geo.lazy))
+		if (geo.version == 2 && (geo.refcount_order != 4 || geo.flags & GEO_LAZY))
 			continue;
-		if (geo.lazy && geo.refcount_order != 4)
+		if (geo.flags & GEO_LAZY && geo.refcount_order != 4)
 			continue;
 		geo_name(&geo, name, sizeof(name));
 		print_message("# %s\n", name);
@@ -349,11 +349,12 @@ static void crowd_one(const struct geo *geo)
 static void test_crowd(void **state)
 {
 	static const struct geo geos[] = {
-		{3, 16, 4, 4 << 20, 0, false},
-		{3, 12, 4, 4 << 20, 300 << 10, false},
-		{3, 9, 6, 1 << 20, 512 << 10, false},
-		{2, 12, 4, 4 << 20, 300 << 10, false},
-		{3, 16, 4, 4 << 20, 300 << 10, true},
+		{3, 16, 4, 4 << 20, 0, 0},
+		{3, 12, 4, 4 << 20, 300 << 10, 0},
+		{3, 9, 6, 1 << 20, 512 << 10, 0},
+		{2, 12, 4, 4 << 20, 300 << 10, 0},
+		{3, 16, 4, 4 << 20, 300 << 10, GEO_LAZY},
+		{3, 14, 4, 4 << 20, 300 << 10, GEO_EXTENDED},
 	};
 
 	(void)state;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fmt/qcow2/open_opts.c - options for opening.
+ *
+ * Other programs have a cache for L2 tables and one for reference counts. Here one
+ * cache has both, and its slices go to whoever uses them; so the sizes add up. It
+ * grows as it is used and its slices stay: cache-clean-interval has nothing to do.
+ */
+#include "fmt/qcow2/qcow2.h"
+
+const char *const qcow2_open_opts[] = {
+	"cache-size",
+	"l2-cache-size",
+	"refcount-cache-size",
+	"cache-clean-interval",
+	"overlap-check",
+	"overlap-check.template",
+	"overlap-check.main-header",
+	"overlap-check.active-l1",
+	"overlap-check.active-l2",
+	"overlap-check.refcount-table",
+	"overlap-check.refcount-block",
+	"overlap-check.snapshot-table",
+	"overlap-check.inactive-l1",
+	"overlap-check.inactive-l2",
+	NULL,
+};
+
+int qcow2_opt_cache(const struct blk_opts *o, uint64_t *bytes, struct blk_err *err)
+{
+	uint64_t all, l2, counts, interval;
+	int ret = blk_opt_size(o, "cache-size", 0, &all, err);
+
+	if (!ret)
+		ret = blk_opt_size(o, "l2-cache-size", 0, &l2, err);
+	if (!ret)
+		ret = blk_opt_size(o, "refcount-cache-size", 0, &counts, err);
+	if (!ret)
+		ret = blk_opt_size(o, "cache-clean-interval", 0, &interval, err);
+	if (ret)
+		return ret;
+	if (all && l2 && counts)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_CACHE_ALL, 0, 0);
+	if (all && l2 > all)
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_QCOW2_CACHE_SIZES, "l2-cache-size");
+	if (all && counts > all)
+		return blk_fail_str(
+			err, -THR_EINVAL, BLK_E_QCOW2_CACHE_SIZES, "refcount-cache-size");
+	*bytes = all ? all : l2 + THR_MIN(counts, UINT64_MAX - l2);
+	return 0;
+}
