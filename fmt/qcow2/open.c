@@ -242,8 +242,6 @@ static int qcow2_backing(struct blk *b, const char **name, const char **format)
 }
 
 /* Of an encrypted image; another has no use for it. */
-static const char *const open_opts[] = {"encrypt.key-secret", NULL};
-
 const struct blk_ops qcow2_ops = {
 	.name = "qcow2",
 	.preadv = qcow2_preadv,
@@ -256,7 +254,6 @@ const struct fmt_driver fmt_qcow2_driver = {
 	.ops = &qcow2_ops,
 	.probe = qcow2_probe,
 	.open = qcow2_open,
-	.open_opts = open_opts,
 	.backing = qcow2_backing,
 #ifdef CONFIG_HOSTED
 	.info = qcow2_info,
