@@ -57,6 +57,7 @@ tsan-$(call on,BLK_NBD BLK_WRITE) += blk_nbd_io
 TIME_blk_nbd_io := 120
 interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECK) += nbd
 TIME_nbd := 120
+perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
 
 # fmt
