@@ -88,6 +88,15 @@ check 'sparse-random by qemu-img' "$peer" convert -f raw -O raw "$uri" s2.raw
 check 'the same' cmp s1.raw s2.raw
 rm -f s1.raw s2.raw
 
+echo alice:0123456789abcdef0123456789abcdef >psk
+kit --tls=require --tls-psk=psk file b.raw
+tls="nbds+unix://alice@/?socket=$sock&tls-psk-file=$work/psk"
+check 'TLS with a shared key: compare' "$ours" compare -f raw -F raw keep.raw "$tls"
+check 'TLS: convert to' "$ours" convert -n -f raw -O raw keep.raw "$tls"
+says 1 'Failed to connect to the NBD server' info "$uri"
+echo alice:ff23456789abcdef0123456789abcdef >psk.wrong
+says 1 'Failed to connect to the NBD server' info "$tls.wrong"
+
 kit --filter=error file a.raw error-pread=EIO error-pread-rate=100%
 says 1 'Input/output error' convert -f raw -O raw "$uri" out.raw
 
