@@ -240,7 +240,25 @@ int blk_mem_open(struct blk **out, void *buf, uint64_t size, unsigned flags,
  *	      leaves buffers as they are), latency-ns=N for each request.
  *   "fault"  file.KEY=VALUE..., the device below, and one rule: op=, nth=, offset=,
  *	      length=, after=, error=, partial=, latency-ns=, always=on|off, called as
- *	      in struct blk_fault; error takes "EIO", "ENOSPC" or a number. */
+ *	      in struct blk_fault; error takes "EIO", "ENOSPC" or a number.
+ *   "nbd"    (or a name nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH,
+ *	      nbd+vsock://, with TLS nbds:..., nbd:HOST:PORT[:exportname=EXPORT],
+ *	      nbd:unix:PATH[:exportname=EXPORT]; in BLK_NBD) server.type=unix|inet|vsock,
+ *	      server.path=, server.host=, server.port=, server.cid=, export=;
+ *	      tls=off|allow|require, tls-certificates=DIR, tls-psk-file=,
+ *	      tls-username=, tls-verify-peer=on|off; connections=N (8), as many as
+ *	      executors at most; open-timeout=, reconnect-delay=SECONDS (0). Requests
+ *	      give -ENOTCONN once the connection is lost. After a new connection, a
+ *	      flush fails if writes were not flushed that had ended on an old one. */
+
+#ifndef CONFIG_THR_NONE
+/* The exports of an NBD server (CONFIG_BLK_NBD), which @o names as blk_open() has
+ * it. Calls each() for them in order until it returns something else than 0, which
+ * is the result then. May wait; each() may too. */
+int blk_nbd_list(const struct blk_open *o,
+	int (*each)(void *arg, const char *name, const char *description), void *arg,
+	struct blk_err *err);
+#endif
 
 uint64_t blk_size(const struct blk *b);
 /* Whether both are the same object in the host: the same device and inode. */
@@ -430,7 +448,6 @@ void blk_set_size(struct blk *b, uint64_t size);
 /* A row of the table of openers, which is built from the configuration. */
 struct blk_driver {
 	const char *name;
-	const char *prefix;      /* of names that are its own ("nbd:"), or NULL */
 	const char *const *keys; /* its options, NULL-terminated; "file." takes all such */
 	int (*open)(struct blk **out, const struct blk_open *o, struct blk_err *err);
 	int (*create)(const char *name, uint64_t size, enum blk_prealloc p,

@@ -9,6 +9,9 @@ blk-$(CONFIG_BLK_FILE_URING) += engine_uring.o
 blk-lib-BLK_FILE_AIO := aio
 blk-lib-BLK_FILE_URING := uring
 
+blk-$(CONFIG_BLK_NBD) += nbd.o nbd_name.o nbd_dial.o nbd_source.o nbd_revive.o
+blk-lib-BLK_NBD := nbd
+
 blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
 blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o
 blk-y += $(if $(CONFIG_BLK_ERR_TEXT),err.o,err_bare.o)

@@ -10,32 +10,44 @@
 struct row {
 	const char *name;
 	const char *symbol;
+	const char *const *prefixes; /* of names that are its own, or NULL */
 	const struct blk_driver *driver;
 };
 
+static const char *const null_prefixes[] = {"null-co:", NULL};
+static const char *const nbd_prefixes[] = {
+	"nbd:", "nbds:", "nbd+unix:", "nbds+unix:", "nbd+vsock:", "nbds+vsock:", NULL};
+
 static const struct row rows[] = {
-	{"file", "CONFIG_BLK_FILE",
+	{"file", "CONFIG_BLK_FILE", NULL,
 #ifdef CONFIG_BLK_FILE
 		&blk_file_driver
 #else
 		NULL
 #endif
 	},
-	{"mem", "CONFIG_BLK_MEM with CONFIG_BLK_WRITE",
+	{"mem", "CONFIG_BLK_MEM with CONFIG_BLK_WRITE", NULL,
 #ifdef CONFIG_BLK_MEM_SPARSE
 		&blk_mem_driver
 #else
 		NULL
 #endif
 	},
-	{"null", "CONFIG_BLK_NULL",
+	{"null", "CONFIG_BLK_NULL", null_prefixes,
 #ifdef CONFIG_BLK_NULL
 		&blk_null_driver
 #else
 		NULL
 #endif
 	},
-	{"fault", "CONFIG_BLK_FAULT",
+	{"nbd", "CONFIG_BLK_NBD", nbd_prefixes,
+#ifdef CONFIG_BLK_NBD
+		&blk_nbd_driver
+#else
+		NULL
+#endif
+	},
+	{"fault", "CONFIG_BLK_FAULT", NULL,
 #ifdef CONFIG_BLK_FAULT
 		&blk_fault_driver
 #else
@@ -61,12 +73,10 @@ const struct blk_driver *blk_driver_find(const char *name)
 
 static const struct row *row_by_prefix(const char *name)
 {
-	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++) {
-		const struct blk_driver *d = rows[i].driver;
-
-		if (d && d->prefix && blk_str_starts(name, d->prefix))
-			return &rows[i];
-	}
+	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++)
+		for (const char *const *p = rows[i].prefixes; p && *p; p++)
+			if (blk_str_starts(name, *p))
+				return &rows[i];
 	return NULL;
 }
 

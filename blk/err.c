@@ -200,7 +200,11 @@ static const struct {
 	{THR_EPROTO, "Protocol error"},
 	{THR_EOVERFLOW, "Value too large for defined data type"},
 	{THR_ENOTSUP, "Operation not supported"},
+	{THR_ECONNRESET, "Connection reset by peer"},
+	{THR_ENOTCONN, "Transport endpoint is not connected"},
+	{THR_ESHUTDOWN, "Cannot send after transport endpoint shutdown"},
 	{THR_ETIMEDOUT, "Connection timed out"},
+	{THR_ECONNREFUSED, "Connection refused"},
 	{THR_EUCLEAN, "Structure needs cleaning"},
 	{THR_ECANCELED, "Operation canceled"},
 };

@@ -132,7 +132,6 @@ static const char *const null_keys[] = {"size", "latency-ns", "read-zeroes", NUL
 
 const struct blk_driver blk_null_driver = {
 	.name = "null",
-	.prefix = "null-co:",
 	.keys = null_keys,
 	.open = null_open,
 };

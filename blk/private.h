@@ -185,6 +185,7 @@ const char *blk_prealloc_name(enum blk_prealloc p);
 extern const struct blk_driver blk_file_driver;
 extern const struct blk_driver blk_mem_driver;
 extern const struct blk_driver blk_null_driver;
+extern const struct blk_driver blk_nbd_driver;
 extern const struct blk_driver blk_fault_driver;
 
 #endif

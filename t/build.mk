@@ -56,6 +56,14 @@ interop-$(if $(CONFIG_BLK_FILE),$(file-cli)) += lock
 perf-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_bench
 perf-sh-$(if $(CONFIG_THR_FIBERS),$(CONFIG_BLK_FILE)) += file_peer
 
+unit-$(CONFIG_BLK_NBD) += blk_nbd $(if $(CONFIG_BLK_WRITE),blk_nbd_io)
+tsan-$(call on,BLK_NBD BLK_WRITE) += blk_nbd_io
+TIME_blk_nbd_io := 120
+interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECK) += nbd
+TIME_nbd := 120
+perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
+vg-$(CONFIG_BLK_NBD) += blk_nbd
+
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
 t-$(CONFIG_HOSTED) += fixtures/expr.o

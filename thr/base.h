@@ -49,7 +49,11 @@ enum thr_errno {
 	THR_EPROTO = 71,
 	THR_EOVERFLOW = 75,
 	THR_ENOTSUP = 95,
+	THR_ECONNRESET = 104,
+	THR_ENOTCONN = 107,
+	THR_ESHUTDOWN = 108,
 	THR_ETIMEDOUT = 110,
+	THR_ECONNREFUSED = 111,
 	THR_EUCLEAN = 117, /* an on-disk structure is damaged */
 	THR_ECANCELED = 125,
 };
