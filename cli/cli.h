@@ -21,7 +21,7 @@ extern const char *cli_prog;
 struct cli_command {
 	const char *name;
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-	const char *args;		   /* for --help */
+	const char *args;                  /* for --help */
 };
 
 int cli_create(int argc, char **argv);
@@ -61,15 +61,30 @@ enum {
 
 /* What every command has. */
 #define CLI_LONG_HELP                                                                          \
-	{"help", no_argument, NULL, 'h'},                                                     \
+	{"help", no_argument, NULL, 'h'},                                                      \
 	{                                                                                      \
 		"untrusted", no_argument, NULL, CLI_OPT_UNTRUSTED                              \
 	}
-#define CLI_LONG_OBJECT	    {"object", required_argument, NULL, CLI_OPT_OBJECT}
-#define CLI_LONG_IMAGE_OPTS {"image-opts", no_argument, NULL, CLI_OPT_IMAGE_OPTS}
-#define CLI_LONG_OUTPUT	    {"output", required_argument, NULL, CLI_OPT_OUTPUT}
-#define CLI_LONG_SHARE	    {"force-share", no_argument, NULL, 'U'}
-#define CLI_LONG_END	    {NULL, 0, NULL, 0}
+#define CLI_LONG_OBJECT                                                                        \
+	{                                                                                      \
+		"object", required_argument, NULL, CLI_OPT_OBJECT                              \
+	}
+#define CLI_LONG_IMAGE_OPTS                                                                    \
+	{                                                                                      \
+		"image-opts", no_argument, NULL, CLI_OPT_IMAGE_OPTS                            \
+	}
+#define CLI_LONG_OUTPUT                                                                        \
+	{                                                                                      \
+		"output", required_argument, NULL, CLI_OPT_OUTPUT                              \
+	}
+#define CLI_LONG_SHARE                                                                         \
+	{                                                                                      \
+		"force-share", no_argument, NULL, 'U'                                          \
+	}
+#define CLI_LONG_END                                                                           \
+	{                                                                                      \
+		NULL, 0, NULL, 0                                                               \
+	}
 
 /* The next option, -1 after the last. What every command treats alike is done here:
  * -h prints help and ends the program; --object has been remembered; an unknown option, a
@@ -121,8 +136,8 @@ struct cli_open {
 	const char *format;
 	const char *cache; /* NULL: writeback */
 	unsigned blk_flags, flags;
-	bool trusted; /* made by this program: --untrusted does not count */
-	unsigned writable; /* as in struct fmt_open */
+	bool trusted;                /* made by this program: --untrusted does not count */
+	unsigned writable;           /* as in struct fmt_open */
 	const struct blk_opts *opts; /* may be NULL */
 };
 /* Opens an image. Where the file system cannot do O_DIRECT, opens it without and says
@@ -155,7 +170,8 @@ void cli_progress_begin(struct cli_progress *p, bool on);
 void cli_progress_full(struct cli_progress *p);
 void cli_progress_end(struct cli_progress *p);
 
-/* ---- json.c -------------------------------------------------------------------------------- */
+/* ---- json.c --------------------------------------------------------------------------------
+ */
 
 struct cli_json {
 	FILE *out;
@@ -171,7 +187,8 @@ void cli_json_str(struct cli_json *j, const char *key, const char *val);
 void cli_json_num(struct cli_json *j, const char *key, uint64_t val);
 void cli_json_bool(struct cli_json *j, const char *key, bool val);
 
-/* ---- human.c -------------------------------------------------------------------------------- */
+/* ---- human.c --------------------------------------------------------------------------------
+ */
 
 #define CLI_HUMAN_SIZE 16
 /* "1.5 GiB" */

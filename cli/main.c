@@ -14,9 +14,9 @@ const char *cli_prog = "platter";
 
 #define ROW_CREATE                                                                             \
 	{"create", cli_create,                                                                 \
-		"[-q] [-f fmt] [-b backing_file [-F backing_fmt]] [-u] [-o options] filename [size]"},
-#define ROW_INFO                                                                               \
-	{"info", cli_info, "[-f fmt] [--output=ofmt] [--backing-chain] [-U] filename"},
+		"[-q] [-f fmt] [-b backing_file [-F backing_fmt]] [-u] [-o options] filename " \
+		"[size]"},
+#define ROW_INFO {"info", cli_info, "[-f fmt] [--output=ofmt] [--backing-chain] [-U] filename"},
 #define ROW_CONVERT                                                                            \
 	{"convert", cli_convert,                                                               \
 		"[--target-is-zero] [-U] [-p] [-q] [-n] [-f fmt] [-t cache] [-T src_cache] "   \
@@ -25,10 +25,12 @@ const char *cli_prog = "platter";
 		"filename [filename2 [...]] output_filename"},
 #define ROW_CHECK                                                                              \
 	{"check", cli_check,                                                                   \
-		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] filename"},
+		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] "        \
+		"filename"},
 #define ROW_COMMIT                                                                             \
 	{"commit", cli_commit,                                                                 \
-		"[-q] [-f fmt] [-t cache] [-b base] [-r rate] [-d] [-p] [--threads n] filename"},
+		"[-q] [-f fmt] [-t cache] [-b base] [-r rate] [-d] [-p] [--threads n] "        \
+		"filename"},
 #define ROW_COMPARE                                                                            \
 	{"compare", cli_compare,                                                               \
 		"[-f fmt] [-F fmt] [-T src_cache] [-p] [-q] [-s] [-U] [--threads n] "          \
@@ -60,34 +62,34 @@ static const struct cli_command commands[] = {
 	ROW_BENCH
 #endif
 #ifdef CONFIG_CLI_CHECK
-	ROW_CHECK
+		ROW_CHECK
 #endif
 #ifdef CONFIG_CLI_COMMIT
-	ROW_COMMIT
+			ROW_COMMIT
 #endif
 #ifdef CONFIG_CLI_COMPARE
-	ROW_COMPARE
+				ROW_COMPARE
 #endif
 #ifdef CONFIG_CLI_CONVERT
-	ROW_CONVERT
+					ROW_CONVERT
 #endif
 #ifdef CONFIG_CLI_CREATE
-	ROW_CREATE
+						ROW_CREATE
 #endif
 #ifdef CONFIG_CLI_INFO
-	ROW_INFO
+							ROW_INFO
 #endif
 #ifdef CONFIG_CLI_IO
-	ROW_IO
+								ROW_IO
 #endif
 #ifdef CONFIG_CLI_MAP
-	ROW_MAP
+									ROW_MAP
 #endif
 #ifdef CONFIG_CLI_MEASURE
-	ROW_MEASURE
+										ROW_MEASURE
 #endif
 #ifdef CONFIG_CLI_RESIZE
-	ROW_RESIZE
+											ROW_RESIZE
 #endif
 	{NULL, NULL, NULL},
 };

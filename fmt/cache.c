@@ -277,8 +277,8 @@ static int alloc_eagerly(struct fmt_cache *c)
 	return 0;
 }
 
-int fmt_cache_open(struct fmt_cache **out, uint32_t slice_size, uint32_t max,
-	const struct thr_alloc *mem)
+int fmt_cache_open(
+	struct fmt_cache **out, uint32_t slice_size, uint32_t max, const struct thr_alloc *mem)
 {
 	struct fmt_cache *c = thr_zget(mem, sizeof(*c));
 

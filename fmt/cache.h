@@ -43,11 +43,12 @@ struct fmt_slice {
 
 	/* the cache's */
 	struct fmt_slice *hash_next;
-	struct fmt_slice *prev, *next; /* in the list of those that may be evicted, or of the dirty */
+	struct fmt_slice *prev,
+		*next; /* in the list of those that may be evicted, or of the dirty */
 	uint32_t pins;
 	struct fmt_order *order; /* dirty: of its file */
 	uint32_t lo, hi; /* dirty: the bytes that have changed since it was last written */
-	uint64_t after;	 /* dirty: the flush that must complete before it is written */
+	uint64_t after;  /* dirty: the flush that must complete before it is written */
 	uint8_t rank;
 	bool loading; /* its data is being read */
 	bool dirty;
@@ -60,8 +61,8 @@ struct fmt_cache;
 
 /* Up to @max slices of @slice_size bytes (a power of two, at least 512), which
  * are taken from @mem as they are needed. */
-int fmt_cache_open(struct fmt_cache **out, uint32_t slice_size, uint32_t max,
-	const struct thr_alloc *mem);
+int fmt_cache_open(
+	struct fmt_cache **out, uint32_t slice_size, uint32_t max, const struct thr_alloc *mem);
 /* No slice is pinned. What is dirty is lost. @c may be NULL. */
 void fmt_cache_close(struct fmt_cache *c);
 uint32_t fmt_cache_slice_size(const struct fmt_cache *c);
@@ -94,8 +95,8 @@ int fmt_slice_new(struct fmt_cache *c, struct blk *file, uint64_t off, enum fmt_
 	struct fmt_slice **out);
 /* Bytes [lo, hi) of a pinned slice have been changed, under the same holding of
  * the lock. */
-void fmt_slice_dirty(struct fmt_cache *c, struct fmt_slice *s, enum fmt_rank rank, uint32_t lo,
-	uint32_t hi);
+void fmt_slice_dirty(
+	struct fmt_cache *c, struct fmt_slice *s, enum fmt_rank rank, uint32_t lo, uint32_t hi);
 /* The slice may be written only once flush @epoch has completed. */
 void fmt_slice_after(struct fmt_cache *c, struct fmt_slice *s, uint64_t epoch);
 

@@ -22,11 +22,11 @@ extern "C" {
 /* ---- opening ------------------------------------------------------------------ */
 
 enum fmt_open_flags {
-	FMT_NO_BACKING = 1u << 0, /* this one image; what it lacks reads as zeroes */
-	FMT_UNTRUSTED = 1u << 1,  /* an image that names another file is refused */
+	FMT_NO_BACKING = 1u << 0,  /* this one image; what it lacks reads as zeroes */
+	FMT_UNTRUSTED = 1u << 1,   /* an image that names another file is refused */
 	FMT_NEED_FORMAT = 1u << 2, /* never guess: no format given is an error */
-	FMT_NO_IO = 1u << 3,	  /* header only, for info: tables need not be sound */
-	FMT_REPAIR = 1u << 4,	  /* for check -r: opens a dirty or damaged image as it is */
+	FMT_NO_IO = 1u << 3,       /* header only, for info: tables need not be sound */
+	FMT_REPAIR = 1u << 4,      /* for check -r: opens a dirty or damaged image as it is */
 };
 
 /* Keys and passwords, which options name ("key-secret", "encrypt.key-secret"). Owned by
@@ -47,7 +47,7 @@ struct fmt_open {
 	const char *name;   /* a file name, URI or json:{}; NULL where opts have it all */
 	const char *format; /* NULL: probe. Raw only where nothing else matches */
 	unsigned blk_flags; /* enum blk_open_flags; for backing files without BLK_RDWR */
-	unsigned flags;	    /* enum fmt_open_flags */
+	unsigned flags;     /* enum fmt_open_flags */
 	/* Of the format; with the prefix "file." of its device, "backing." of the image
 	 * below. "driver" counts where format is NULL. See fmt/names.h. */
 	const struct blk_opts *opts;
@@ -66,7 +66,8 @@ int fmt_open(struct blk **out, const struct fmt_open *o, struct blk_err *err);
 /* The same over a device that is open already (firmware, tests, stacking). On
  * success the image owns @file; on failure the caller still does. Opens no
  * backing file: set it with fmt_set_backing(). */
-int fmt_open_on(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+int fmt_open_on(
+	struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
 /* Gives an image its backing device, of any format and length; owned from then
  * on, and closed with the image. No request is in flight. */
 void fmt_set_backing(struct blk *image, struct blk *backing);
@@ -103,14 +104,16 @@ struct fmt_driver {
 	 * whole of a shorter file, the rest zero) and the file's length. */
 	int (*probe)(const uint8_t *head, size_t len, uint64_t size);
 	/* As fmt_open_on(). */
-	int (*open)(struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err);
+	int (*open)(struct blk **out, struct blk *file, const struct fmt_open *o,
+		struct blk_err *err);
 	/* Writes a new image into the empty, growing device @file. NULL: read only. */
 	int (*create)(struct blk *file, const struct fmt_create *c, struct blk_err *err);
 	/* How large the file of such an image will be. NULL: cannot be told. */
 	int (*measure)(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err);
 	/* What the image's bitmaps take in one with clusters of so many bytes; -ENOTSUP
 	 * where such an image has none. NULL: the format has none. */
-	int (*bitmaps)(struct blk *image, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
+	int (*bitmaps)(
+		struct blk *image, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
@@ -127,7 +130,7 @@ struct fmt_driver {
 	 * "backing_file" and "backing_fmt" are fields of struct fmt_create and listed
 	 * for help and to say that they are possible. */
 	const struct fmt_opt *create_opts;
-	const char *const *open_opts;	   /* NULL-terminated keys */
+	const char *const *open_opts; /* NULL-terminated keys */
 };
 
 /* NULL where unknown. The n-th driver of this build, NULL after the last. */
@@ -142,14 +145,14 @@ struct fmt_create {
 	const char *name;   /* the file to make */
 	const char *format; /* NULL: raw */
 	uint64_t size;
-	bool has_size; /* else the backing file's length */
+	bool has_size;       /* else the backing file's length */
 	const char *backing; /* as it is to be stored; NULL: none */
 	const char *backing_format;
-	bool unsafe_backing; /* -u: do not open the backing file */
-	unsigned flags;	     /* enum fmt_open_flags, for opening it */
-	const struct blk_opts *opts; /* of the driver */
+	bool unsafe_backing;               /* -u: do not open the backing file */
+	unsigned flags;                    /* enum fmt_open_flags, for opening it */
+	const struct blk_opts *opts;       /* of the driver */
 	const struct fmt_secrets *secrets; /* may be NULL */
-	unsigned blk_flags; /* cache mode */
+	unsigned blk_flags;                /* cache mode */
 	const struct thr_alloc *mem;
 };
 
@@ -163,14 +166,15 @@ int fmt_create_check(struct fmt_create *c, struct blk_err *err);
 /* What a driver knows about an image that is not there yet. */
 struct fmt_layout {
 	uint64_t metadata, data; /* bytes, when all of the disk is allocated */
-	uint32_t cluster; /* what data is allocated in; 0: the file has its full length at once */
+	uint32_t cluster;  /* what data is allocated in; 0: the file has its full length at once
+			    */
 	bool preallocated; /* by the options */
-	bool bitmaps;	   /* may have them */
+	bool bitmaps;      /* may have them */
 };
 
 struct fmt_measure {
 	/* results */
-	uint64_t required;	  /* bytes for the data of the source, or for none */
+	uint64_t required;        /* bytes for the data of the source, or for none */
 	uint64_t fully_allocated; /* when every byte of the disk is written */
 	bool has_bitmaps;
 	uint64_t bitmaps; /* bytes more, when the source's bitmaps are copied too */
@@ -198,7 +202,7 @@ struct fmt_info {
 	uint64_t cluster_size; /* 0: none */
 	uint64_t vm_state_off; /* where VM state lies in the disk's address space; 0: nowhere */
 	bool has_backing;
-	const char *backing;	    /* as stored */
+	const char *backing;        /* as stored */
 	const char *backing_format; /* NULL: not stored */
 	bool encrypted, compressed, dirty, corrupt;
 	unsigned snapshots;
@@ -245,7 +249,7 @@ struct fmt_holes {
 struct fmt_map_extent {
 	uint64_t off, len;
 	unsigned flags; /* enum blk_extent_flags, as the guest sees it */
-	uint64_t map;	/* BLK_EXT_MAPPED: offset in @file */
+	uint64_t map;   /* BLK_EXT_MAPPED: offset in @file */
 	unsigned depth; /* layers below the image; where nothing is allocated, the last asked */
 	struct blk *layer; /* the image that decides */
 };
@@ -271,7 +275,8 @@ int fmt_read_below(struct blk *layer, const struct blk_req *r);
  * for how many bytes the answer holds. */
 int fmt_zero_below(struct blk *layer, uint64_t off, uint64_t len, bool *zero, uint64_t *n);
 
-/* ---- check ----------------------------------------------------------------------------------- */
+/* ---- check
+ * ----------------------------------------------------------------------------------- */
 
 enum fmt_check_flags { FMT_FIX_LEAKS = 1u << 0, FMT_FIX_ERRORS = 1u << 1 };
 
@@ -292,9 +297,9 @@ struct fmt_check {
  * could not be done; findings are counted, not returned. May wait long. */
 int fmt_check(struct blk *image, struct fmt_check *c, struct blk_err *err);
 
-/* ---- operations on whole images ------------------------------------------------------------------
- * Each is to be called from a fiber of a pool, or from a plain thread where it
- * does its work alone. */
+/* ---- operations on whole images
+ * ------------------------------------------------------------------ Each is to be called from
+ * a fiber of a pool, or from a plain thread where it does its work alone. */
 
 struct fmt_progress {
 	/* From any thread, one call at a time, now and then. May be NULL. */
@@ -305,15 +310,16 @@ struct fmt_progress {
 struct fmt_convert {
 	struct blk *const *src; /* one image after another (cat) */
 	unsigned nsrc;
-	struct blk *dst; /* open for writing, as long as the sources together at least */
-	struct blk *base; /* -B: what lies in it is not copied (dst has it as backing file); or NULL */
+	struct blk *dst;  /* open for writing, as long as the sources together at least */
+	struct blk *base; /* -B: what lies in it is not copied (dst has it as backing file); or
+			     NULL */
 	bool dst_is_zero; /* a new image: what is not written reads as zeroes */
 	uint32_t sparse;  /* -S: shortest run of zeroes that is left out; 0: write everything */
 	unsigned fibers;  /* -m: 1 to 16 */
-	bool unordered;	  /* -W: accepted; the output is the same */
+	bool unordered;   /* -W: accepted; the output is the same */
 	uint64_t memory;  /* budget for buffers, in bytes; 0: 32 MiB */
-	uint64_t rate;	  /* -r: bytes a second at most; 0: as fast as it goes */
-	uint64_t *lost;	  /* --salvage: what cannot be read is zeroes in dst, and its bytes are
+	uint64_t rate;    /* -r: bytes a second at most; 0: as fast as it goes */
+	uint64_t *lost;   /* --salvage: what cannot be read is zeroes in dst, and its bytes are
 			   * added to this; NULL: an error */
 	struct fmt_progress progress;
 };
@@ -330,9 +336,9 @@ bool fmt_reads_zero(struct blk *image);
 struct fmt_commit {
 	struct blk *image; /* open for writing, unless keep */
 	struct blk *base;
-	bool keep;	   /* -d: @image is left as it is; otherwise base is its own backing
-			    * file, and it is empty afterwards */
-	uint64_t rate;	   /* as in struct fmt_convert */
+	bool keep;     /* -d: @image is left as it is; otherwise base is its own backing
+			* file, and it is empty afterwards */
+	uint64_t rate; /* as in struct fmt_convert */
 	struct fmt_progress progress;
 };
 int fmt_commit(const struct fmt_commit *c, struct blk_err *err);

@@ -83,8 +83,8 @@ void fmt_cache_lazy(struct fmt_cache *c, struct blk *file, bool lazy)
 	order_of(c, file)->lazy = lazy;
 }
 
-void fmt_slice_dirty(struct fmt_cache *c, struct fmt_slice *s, enum fmt_rank rank, uint32_t lo,
-	uint32_t hi)
+void fmt_slice_dirty(
+	struct fmt_cache *c, struct fmt_slice *s, enum fmt_rank rank, uint32_t lo, uint32_t hi)
 {
 	struct fmt_order *o = s->dirty ? s->order : order_of(c, s->file);
 
@@ -334,7 +334,8 @@ static int write_run(struct blk *file, struct snap **p)
 {
 	struct snap *first = *p, *last = first;
 	struct thr_iov iov;
-	struct blk_req r = {.off = first->off + first->lo, .iov = &iov, .niov = 1, .flags = BLK_CHILD};
+	struct blk_req r = {
+		.off = first->off + first->lo, .iov = &iov, .niov = 1, .flags = BLK_CHILD};
 
 	while (last->next && last->next->off + last->next->lo == last->off + last->hi &&
 		last->next->buf == last->buf + (last->hi - last->lo))
@@ -359,7 +360,8 @@ static uint64_t phase_after(const struct fmt_order *o, const struct snap *p, uns
 	return after;
 }
 
-static int write_phase(struct fmt_cache *c, struct fmt_order *o, struct snap *list, unsigned phase)
+static int write_phase(
+	struct fmt_cache *c, struct fmt_order *o, struct snap *list, unsigned phase)
 {
 	struct snap *p = list;
 	int err = flush_to(c, o, phase_after(o, list, phase));

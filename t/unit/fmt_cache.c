@@ -45,7 +45,8 @@ static int tape_pwritev(struct blk *b, struct blk_req *r)
 
 	if (t->fail_write)
 		return t->fail_write;
-	snprintf(s, sizeof(s), "w%u+%u ", (unsigned)(r->off / SLICE), (unsigned)(r->len / SLICE));
+	snprintf(s, sizeof(s), "w%u+%u ", (unsigned)(r->off / SLICE),
+		(unsigned)(r->len / SLICE));
 	note(t, s);
 	blk_req_to_buf(r, 0, t->disk + r->off, r->len);
 	return 0;
