@@ -172,9 +172,9 @@ cli-tests := cli_convert cli_check $(if $(CONFIG_CLI_COMMIT),cli_commit) cli_com
 	limits
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
-interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
+interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
 interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
-asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH) += cli_opts
+asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
 perf-sh-$(call on,$(cli-all)) += convert
 unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
