@@ -75,7 +75,7 @@ t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o
 TIME_conform := 240
 
 # the core of fmt, and what is done with images
-fmt-disk := FMT_RAW BLK_WRITE BLK_MEM_SPARSE BLK_FAULT THR_FIBERS
+fmt-disk := FMT_RAW BLK_WRITE BLK_MEM_SPARSE BLK_FAULT THR_FIBERS BLK_ERR_TEXT
 fmt-tests := $(if $(call on,$(fmt-disk)),fmt_probe) \
 	$(if $(call on,$(fmt-disk) FMT_OP_INFO FMT_OP_CHECK FMT_OP_RESIZE),fmt_raw) \
 	$(if $(call on,$(fmt-disk) FMT_OP_MAP FMT_OP_CONVERT),fmt_map)
@@ -88,9 +88,9 @@ tsan-y += $(fmt-par)
 TIME_fmt_convert := 120
 
 # qcow2, read, created and checked
-qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED
+qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT BLK_ERR_TEXT
 qcow2-all := $(qcow2-mem) FMT_QCOW2_CHECK FMT_OP_CHECK FMT_OP_INFO
-qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO BLK_ERR_TEXT),qcow2_header) \
+qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO),qcow2_header) \
 	$(if $(call on,$(qcow2-mem)),qcow2_map qcow2_refcount qcow2_read)
 qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)

@@ -254,6 +254,10 @@ static inline void thr_yield(void)
 {
 }
 
+/* Not in firmware, which has no clock that we know of. */
+uint64_t thr_now(void);
+void thr_sleep(uint64_t ns);
+
 #define THR_NO_TICKET UINT64_MAX
 static inline void thr_fiber_ticket(uint64_t ticket)
 {

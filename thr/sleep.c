@@ -15,14 +15,6 @@ struct timer {
 	struct thr_wait wait;
 };
 
-uint64_t thr_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 void thr_timers_expire(struct thr_exec *e)
 {
 	uint64_t now = thr_now();
