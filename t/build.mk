@@ -88,7 +88,7 @@ tsan-y += $(fmt-par)
 TIME_fmt_convert := 120
 
 # qcow2, read, created and checked
-qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT BLK_ERR_TEXT
+qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT
 qcow2-all := $(qcow2-mem) FMT_QCOW2_CHECK FMT_OP_CHECK FMT_OP_INFO
 qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO),qcow2_header) \
 	$(if $(call on,$(qcow2-mem)),qcow2_map qcow2_refcount qcow2_read)
@@ -139,7 +139,7 @@ t-$(ram-fault) += conf/fault_cases.o fixtures/poor.o
 conf-$(ram-fault) += fault fault_files
 vg-$(ram-fault) += fault fault_files
 TIME_fault := 120
-tool-$(if $(CONFIG_BLK_FILE),$(CONFIG_FMT_QCOW2_WRITE)) += fixtures/steps
+tool-$(call on,BLK_FILE FMT_QCOW2_WRITE BLK_ERR_TEXT) += fixtures/steps
 interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRITE))) += qcow2_write
 TIME_qcow2_write := 120
 TIME_qcow2_order := 120

@@ -264,19 +264,13 @@ struct table {
 	struct thr_rwlock l;
 	unsigned a, b;    /* equal, to readers */
 	uint32_t readers; /* atomic */
-	uint32_t most;    /* readers at once; atomic */
 	uint32_t next;    /* atomic */
 };
 
 static void read_table(struct table *t, bool linger)
 {
-	uint32_t now, most = __atomic_load_n(&t->most, __ATOMIC_RELAXED);
-
 	thr_rwlock_rdlock(&t->l);
-	now = __atomic_add_fetch(&t->readers, 1, __ATOMIC_RELAXED);
-	while (now > most && !__atomic_compare_exchange_n(&t->most, &most, now, false,
-				     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	__atomic_fetch_add(&t->readers, 1, __ATOMIC_RELAXED);
 	if (linger)
 		thr_yield();
 	CHECK(t->a == t->b);
@@ -322,9 +316,41 @@ static void rwlock_excludes(void **state)
 		team_run(kind, 9, rwlock_body, &t);
 		assert_int_equal(t.a, 9 * 100);
 		assert_int_equal(t.b, 9 * 100);
-		if (kind == TEAM_FIBERS_1)
-			assert_true(t.most > 1);
 	}
+}
+
+struct sharing {
+	struct thr_rwlock l;
+	bool got;
+};
+
+static void shares(void *arg)
+{
+	struct sharing *s = arg;
+
+	thr_rwlock_rdlock(&s->l);
+	s->got = true;
+	thr_rwlock_rdunlock(&s->l);
+}
+
+static int sharing_body(void *arg)
+{
+	struct sharing s = {.got = false};
+
+	(void)arg;
+	thr_rwlock_init(&s.l);
+	thr_rwlock_rdlock(&s.l);
+	CHECK(thr_spawn(thr_exec_self(), shares, &s) == 0);
+	thr_yield();
+	CHECK(s.got);
+	thr_rwlock_rdunlock(&s.l);
+	return 0;
+}
+
+static void rwlock_readers_share(void **state)
+{
+	(void)state;
+	team_fiber(1, sharing_body, NULL);
 }
 
 static char order[32];
@@ -566,6 +592,7 @@ int main(void)
 		cmocka_unit_test(cond_signal),
 		cmocka_unit_test(cond_broadcast),
 		cmocka_unit_test(rwlock_excludes),
+		cmocka_unit_test(rwlock_readers_share),
 		cmocka_unit_test(rwlock_is_fair),
 		cmocka_unit_test(sem_counts),
 		cmocka_unit_test(sem_is_fair),
