@@ -200,6 +200,7 @@ static int qcow2_open(
 		return blk_fail(err, -THR_ENOMEM, BLK_E_SYS, 0, 0);
 	blk_init(&q->blk, &qcow2_ops, file->name, o->blk_flags, o->mem);
 	q->blk.file = file;
+	q->data = file;
 	ret = load_header(q, o, err);
 	if (ret || o->flags & FMT_NO_IO)
 		goto out;

@@ -11,6 +11,7 @@
  *   info.c      what info prints
  *   map.c       guest offset -> extent, through L1 and L2 slices
  *   read.c      preadv and status
+ *   data.c      the guest's data in standard clusters
  *   compressed.c  clusters that are stored compressed
  *   refcount.c  reading reference counts
  *   snapshot.c, bitmap.c  their tables, read
@@ -106,7 +107,8 @@ struct cz_codec;
 struct qcow2_write;
 
 struct qcow2 {
-	struct blk blk; /* first; blk.file is the image file */
+	struct blk blk;   /* first; blk.file is the image file */
+	struct blk *data; /* what holds the clusters of the guest's data */
 	struct fmt_cache *cache;
 	bool own_cache;
 	struct qcow2_header h;
@@ -237,6 +239,12 @@ void qcow2_compressed_range(
 	const struct qcow2 *q, uint64_t entry, uint64_t *off, uint32_t *len);
 /* Entry @i of the active L1 table, with the cache's lock held (drops). */
 int qcow2_l1_get(struct qcow2 *q, uint32_t i, uint64_t *entry);
+
+/* ---- data.c ---- */
+
+/* The data of @r, whose off is the guest's, from the host clusters at @host on, in which
+ * all of it is contiguous. */
+int qcow2_data_read(struct qcow2 *q, const struct blk_req *r, uint64_t host);
 
 /* ---- read.c, compressed.c ---- */
 

@@ -13,13 +13,11 @@ static int read_extent(
 	sub.off = r->off + done;
 	sub.len = e->len;
 	sub.iov_off = r->iov_off + (size_t)done;
-	sub.flags = BLK_CHILD | BLK_EOF_ZERO;
 	switch (e->kind) {
 	case QCOW2_UNALLOCATED:
 		return fmt_read_below(&q->blk, &sub);
 	case QCOW2_NORMAL:
-		sub.off = e->host;
-		return blk_preadv(q->blk.file, &sub);
+		return qcow2_data_read(q, &sub, e->host);
 	case QCOW2_COMPRESSED_CLUSTER:
 		return qcow2_read_compressed(q, e->entry, (uint32_t)sub.off & q->cluster_mask,
 			r, done, (uint32_t)e->len);

@@ -129,14 +129,11 @@ static int write_data(
 {
 	struct blk_req sub = *r;
 
-	sub.off = host;
+	sub.off = off;
 	sub.len = len;
-	sub.flags = BLK_CHILD;
-	sub.turn = NULL;
-	if (!r->iov)
-		return blk_zero(q->blk.file, &sub);
-	sub.iov_off += (size_t)(off - r->off);
-	return blk_pwritev(q->blk.file, &sub);
+	if (r->iov)
+		sub.iov_off += (size_t)(off - r->off);
+	return qcow2_data_write(q, &sub, host);
 }
 
 /* What lies before or behind the data in its first or last cluster. */
@@ -220,9 +217,8 @@ static int write_gathered(
 	size_t bytes = (r->niov + 2) * sizeof(struct thr_iov);
 	uint32_t head = g[0].write ? g[0].len : 0;
 	struct blk_req sub = {
-		.off = s->host - head,
+		.off = s->off - head,
 		.len = head + s->len + (g[1].write ? g[1].len : 0),
-		.flags = BLK_CHILD,
 	};
 	struct thr_iov *v = thr_get(q->blk.mem, bytes, 16);
 	int err;
@@ -231,17 +227,17 @@ static int write_gathered(
 		return -THR_ENOMEM;
 	sub.iov = v;
 	sub.niov = gather(v, r, s, g);
-	err = blk_pwritev(q->blk.file, &sub);
+	err = qcow2_data_write(q, &sub, s->host - head);
 	thr_put(q->blk.mem, v, bytes);
 	return err;
 }
 
-static int write_flat(struct qcow2 *q, uint64_t off, void *buf, size_t len)
+static int write_edge(struct qcow2 *q, const struct edge *g, uint64_t host)
 {
-	struct thr_iov v = {buf, len};
-	struct blk_req r = {.off = off, .len = len, .iov = &v, .niov = 1, .flags = BLK_CHILD};
+	struct thr_iov v = {g->buf, g->len};
+	struct blk_req r = {.off = g->off, .len = g->len, .iov = &v, .niov = 1};
 
-	return blk_pwritev(q->blk.file, &r);
+	return qcow2_data_write(q, &r, host);
 }
 
 /* Zeroes with edges around them: edges that are zero too are zeroed along. */
@@ -250,12 +246,12 @@ static int zero_between(
 {
 	uint32_t head = g[0].write && g[0].zero ? g[0].len : 0;
 	uint32_t tail = g[1].write && g[1].zero ? g[1].len : 0;
-	int err = write_data(q, r, s->off, head + s->len + tail, s->host - head);
+	int err = write_data(q, r, s->off - head, head + s->len + tail, s->host - head);
 
 	if (!err && g[0].write && !g[0].zero)
-		err = write_flat(q, s->host - g[0].len, g[0].buf, g[0].len);
+		err = write_edge(q, &g[0], s->host - g[0].len);
 	if (!err && g[1].write && !g[1].zero)
-		err = write_flat(q, s->host + s->len, g[1].buf, g[1].len);
+		err = write_edge(q, &g[1], s->host + s->len);
 	return err;
 }
 

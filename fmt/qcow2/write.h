@@ -9,6 +9,7 @@
  *   pending.c   requests in flight; dropped clusters, until they may be reused
  *   overlap.c   where metadata lies, so that nothing is written over it
  *   l2.c        L1 and L2 tables for changing: new, shared, grown
+ *   data_write.c  the guest's data into standard clusters
  *   write.c     pwritev: in place, newly allocated, copy on write
  *   zero.c      zero and discard
  *   resize.c, preallocate.c  truncate
@@ -212,6 +213,11 @@ int qcow2_l2_edit(struct qcow2 *q, uint64_t guest, uint64_t n, struct qcow2_edit
 void qcow2_drop_table(struct qcow2 *q, uint64_t l2);
 /* Drops what one L2 entry maps. Never drops the lock. */
 int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags);
+
+/* ---- data_write.c ---- */
+
+/* As qcow2_data_read(); without a vector it is zeroes that are written. */
+int qcow2_data_write(struct qcow2 *q, const struct blk_req *r, uint64_t host);
 
 /* ---- write.c ---- */
 
