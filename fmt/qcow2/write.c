@@ -18,6 +18,7 @@
  * shared cluster that is given up. They are left out where that is zeroes and the
  * cluster has never been written.
  */
+#include "fmt/barrier.h"
 #include "fmt/qcow2/write.h"
 
 enum seg_kind {
@@ -441,7 +442,8 @@ static int map_seg(struct qcow2 *q, const struct seg *s, uint64_t *done)
 
 	fmt_cache_lock(q->cache);
 	fmt_cache_wrote(q->cache, q->blk.file);
-	e.after = fmt_cache_epoch(q->cache, q->blk.file);
+	if (FMT_BARRIER(DATA_BEFORE_TABLE))
+		e.after = fmt_cache_epoch(q->cache, q->blk.file);
 	err = qcow2_l2_edit(q, s->off, clusters_of(q, s), &e);
 	fmt_cache_unlock(q->cache);
 	*done = e.done;
