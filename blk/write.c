@@ -9,8 +9,12 @@
 #include "blk/private.h"
 
 /* What is written where a device cannot zero. Never written to. */
+#ifdef CONFIG_HOSTED
 #define ZERO_BUF 65536u
-static uint8_t zero_buf[ZERO_BUF] __attribute__((aligned(4096)));
+#else
+#define ZERO_BUF 512u
+#endif
+static uint8_t zero_buf[ZERO_BUF] __attribute__((aligned(ZERO_BUF < 4096 ? 16 : 4096)));
 
 #define ZERO_COUNT 16u
 static const struct thr_iov zero_iov[ZERO_COUNT] = {

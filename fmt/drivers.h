@@ -18,8 +18,19 @@ int fmt_create_opts_known(
 	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err);
 
 /* Fails, naming the first id of a secret that is not in @s. */
+#ifdef CONFIG_HOSTED
 int fmt_secrets_known(
 	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err);
+#else
+static inline int fmt_secrets_known(
+	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err)
+{
+	(void)s;
+	(void)o;
+	(void)err;
+	return 0;
+}
+#endif
 
 /* Flushes an image that is open for writing; elsewhere there is nothing to flush. */
 int fmt_flush_pending(struct blk *image);
@@ -32,6 +43,14 @@ static inline bool fmt_streq(const char *a, const char *b)
 		b++;
 	}
 	return *a == *b;
+}
+
+static inline bool fmt_starts(const char *s, const char *prefix)
+{
+	for (; *prefix; s++, prefix++)
+		if (*s != *prefix)
+			return false;
+	return true;
 }
 
 /* A part of a request, for another device at another offset. */

@@ -5,19 +5,11 @@
  */
 #include "fmt/drivers.h"
 
-static bool starts(const char *key, const char *prefix)
-{
-	for (; *prefix; key++, prefix++)
-		if (*key != *prefix)
-			return false;
-	return true;
-}
-
 /* What the options of the device and of the image below are called. */
 static bool for_others(const char *key)
 {
-	return fmt_streq(key, "driver") || fmt_streq(key, "backing") || starts(key, "file.") ||
-	       starts(key, "backing.");
+	return fmt_streq(key, "driver") || fmt_streq(key, "backing") ||
+	       fmt_starts(key, "file.") || fmt_starts(key, "backing.");
 }
 
 static bool taken(const struct fmt_driver *d, const char *key)
@@ -26,35 +18,6 @@ static bool taken(const struct fmt_driver *d, const char *key)
 		if (fmt_streq(*k, key))
 			return true;
 	return for_others(key);
-}
-
-const struct fmt_secret *fmt_secret(const struct fmt_secrets *s, const char *id)
-{
-	for (unsigned i = 0; s && i < s->n; i++)
-		if (fmt_streq(s->v[i].id, id))
-			return &s->v[i];
-	return NULL;
-}
-
-/* "key-secret", also after a dot. */
-static bool names_secret(const char *key)
-{
-	const char *last = key;
-
-	for (; *key; key++)
-		if (*key == '.')
-			last = key + 1;
-	return fmt_streq(last, "key-secret");
-}
-
-int fmt_secrets_known(
-	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err)
-{
-	for (unsigned i = 0; o && i < o->n; i++)
-		if (names_secret(o->v[i].key) && !starts(o->v[i].key, "backing.") &&
-			!fmt_secret(s, o->v[i].val))
-			return blk_fail_str(err, -THR_EINVAL, BLK_E_NO_SECRET, o->v[i].val);
-	return 0;
 }
 
 static int opts_taken(const struct fmt_driver *d, const struct fmt_open *o, struct blk_err *err)

@@ -13,9 +13,10 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable layers install
+tree-y := runner kconfig buildable layers install firmware
 TIME_install := 300
 TIME_buildable := 120
+TIME_firmware := 300
 
 # thr
 unit-y += thr_base thr_none

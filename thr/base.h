@@ -253,12 +253,18 @@ _Noreturn
 #endif
 void thr_panic(const char *what);
 
+#ifdef CONFIG_THR_ASSERT_TEXT
 #define THR_STR2(x) #x
 #define THR_STR(x)  THR_STR2(x)
+#define THR_WHAT(x) __FILE__ ":" THR_STR(__LINE__) ": " #x
+#else
+#define THR_WHAT(x) "assertion"
+#endif
+
 #define THR_ASSERT(cond)                                                                       \
 	do {                                                                                   \
 		if (THR_UNLIKELY(!(cond)))                                                     \
-			thr_panic(__FILE__ ":" THR_STR(__LINE__) ": " #cond);                  \
+			thr_panic(THR_WHAT(cond));                                             \
 	} while (0)
 
 #ifdef __cplusplus

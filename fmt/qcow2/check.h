@@ -5,7 +5,7 @@
  *   check.c        passes, windows, results
  *   check_walk.c   everything in an image that refers to a host cluster
  *   check_count.c  references counted in a window, and compared with the image's
- *   check_text.c   findings as lines
+ *   check_text.c   findings as lines (in builds with texts)
  *   repair.c       new reference counts, and the header that switches to them
  *
  * Memory does not grow with the image: references are counted for one window of
@@ -47,9 +47,10 @@ struct qcow2_checker {
 
 	/* the window */
 	uint64_t lo, n;
-	uint32_t cap;   /* clusters that a window has room for */
-	unsigned width; /* bytes of a counter: 1 (255 means at least that) or 4 */
-	uint32_t max;   /* references that the image can count */
+	uint32_t cap;      /* clusters that a window has room for, */
+	unsigned cap_bits; /* log2 of it where there are several windows */
+	unsigned width;    /* bytes of a counter: 1 (255 means at least that) or 4 */
+	uint32_t max;      /* references that the image can count */
 	uint8_t *refs;
 	uint8_t *once; /* bit i: the image counts one reference to cluster lo + i */
 
@@ -73,6 +74,9 @@ struct qcow2_checker {
 /* ---- check_text.c: %u and %x take a uint64_t, %s a string ---- */
 
 void qcow2_ck_line(struct qcow2_checker *k, const char *fmt, ...);
+#ifndef CONFIG_BLK_ERR_TEXT
+#define qcow2_ck_line(...) ((void)sizeof((qcow2_ck_line(__VA_ARGS__), 0)))
+#endif
 
 /* ---- check_walk.c ---- */
 

@@ -21,15 +21,15 @@ int qcow2_ck_count_open(struct qcow2_checker *k, uint32_t window)
 {
 	const struct qcow2_header *h = &k->q->h;
 	uint32_t chunk = THR_MIN(k->q->cluster_size, CHUNK);
-	uint64_t cap, windows;
+	uint64_t cap;
 
 	k->max = h->refcount_order > 4 ? UINT32_MAX : (1u << (1u << h->refcount_order)) - 1;
 	k->width = k->limit * 4 <= window || h->snapshots > SNAPSHOTS_WIDE ? 4 : 1;
 	/* No chunk of the image's counts lies in two windows. */
 	cap = thr_align_up(window / k->width, (uint64_t)chunk << 3 >> h->refcount_order);
-	k->cap = (uint32_t)THR_MIN(k->limit, cap);
-	windows = (k->limit + k->cap - 1) / k->cap;
-	k->nspans = windows > 1 ? THR_MIN(h->l1_entries, SPANS_MAX) : 0;
+	k->cap_bits = thr_log2(cap * 2 - 1);
+	k->cap = (uint32_t)THR_MIN(k->limit, 1ull << k->cap_bits);
+	k->nspans = k->limit > k->cap ? THR_MIN(h->l1_entries, SPANS_MAX) : 0;
 	k->refs = (uint8_t *)thr_get(k->mem, (size_t)k->cap * k->width, 16);
 	k->once = (uint8_t *)thr_get(k->mem, once_bytes(k), 16);
 	k->l1 = (uint8_t *)thr_get(k->mem, CHUNK, 512);
@@ -89,7 +89,7 @@ static void add_one(struct qcow2_checker *k, uint64_t cluster)
 
 static void note_window(struct qcow2_checker *k, uint64_t cluster)
 {
-	uint16_t w = (uint16_t)THR_MIN(cluster / k->cap, UINT16_MAX);
+	uint16_t w = (uint16_t)THR_MIN(cluster >> k->cap_bits, UINT16_MAX);
 
 	k->span.lo = THR_MIN(k->span.lo, w);
 	k->span.hi = THR_MAX(k->span.hi, w);

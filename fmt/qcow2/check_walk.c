@@ -234,7 +234,7 @@ static void walk_l2(struct qcow2_checker *k, uint64_t l2, bool active)
  * first window's walk has found that out. */
 static bool elsewhere(const struct qcow2_checker *k, uint32_t i)
 {
-	uint64_t w = k->cap ? k->lo / k->cap : 0;
+	uint64_t w = k->lo >> k->cap_bits;
 
 	if (k->first || i >= k->nspans)
 		return false;

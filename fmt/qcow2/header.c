@@ -15,6 +15,12 @@
 
 #define HEADER_READ (QCOW2_HEADER_V3 + 8) /* up to the compression type and its padding */
 
+/* The value @val of the field at @off cannot be. */
+static int bad(struct blk_err *err, enum blk_err_id id, uint64_t off, uint64_t val)
+{
+	return blk_fail(err, -THR_EINVAL, id, off, val);
+}
+
 static uint64_t first_cluster_end(struct blk *file, const struct qcow2_header *h)
 {
 	return THR_MIN(1ull << h->cluster_bits, blk_size(file));
@@ -42,8 +48,7 @@ int qcow2_extensions(struct blk *file, const struct qcow2_header *h,
 			return 0;
 		off += sizeof(head);
 		if (!thr_within(off, len, end))
-			return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_EXT_LONG,
-				off - sizeof(head), len);
+			return bad(err, BLK_E_QCOW2_EXT_LONG, off - sizeof(head), len);
 		ret = fn(ctx, type, off, len, err);
 		if (ret)
 			return ret;
@@ -74,14 +79,14 @@ static int check_l1(struct blk *file, const struct qcow2_header *h, struct blk_e
 	if (bytes > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_L1_LARGE, 36, h->l1_entries);
 	if (!l1_covers(h))
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_L1_SMALL, 36, h->l1_entries);
+		return bad(err, BLK_E_QCOW2_L1_SMALL, 36, h->l1_entries);
 	if (!bytes)
 		return 0;
 	if (!thr_is_aligned(h->l1_off, cluster) ||
 		!thr_within(h->l1_off, bytes, blk_size(file)))
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_L1_OFFSET, 40, h->l1_off);
+		return bad(err, BLK_E_QCOW2_L1_OFFSET, 40, h->l1_off);
 	if (h->l1_off < cluster)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_OVERLAP, h->l1_off, 0);
+		return bad(err, BLK_E_QCOW2_OVERLAP, h->l1_off, 0);
 	return 0;
 }
 
@@ -92,17 +97,16 @@ static int check_reft(struct blk *file, const struct qcow2_header *h, struct blk
 	uint64_t l1_bytes = (uint64_t)h->l1_entries * 8;
 
 	if (!h->reft_clusters)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_REFT_NONE, 56, 0);
+		return bad(err, BLK_E_QCOW2_REFT_NONE, 56, 0);
 	if (bytes > QCOW2_MAX_REFT_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_REFT_LARGE, 56, h->reft_clusters);
 	if (!thr_is_aligned(h->reft_off, cluster) ||
 		!thr_within(h->reft_off, bytes, blk_size(file)))
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_REFT_OFFSET, 48, h->reft_off);
+		return bad(err, BLK_E_QCOW2_REFT_OFFSET, 48, h->reft_off);
 	if (h->reft_off < cluster)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_OVERLAP, h->reft_off, 0);
+		return bad(err, BLK_E_QCOW2_OVERLAP, h->reft_off, 0);
 	if (h->reft_off < h->l1_off + l1_bytes && h->l1_off < h->reft_off + bytes)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_OVERLAP,
-			THR_MAX(h->reft_off, h->l1_off), 0);
+		return bad(err, BLK_E_QCOW2_OVERLAP, THR_MAX(h->reft_off, h->l1_off), 0);
 	return 0;
 }
 
@@ -117,8 +121,7 @@ static int check_snapshots(struct blk *file, const struct qcow2_header *h, struc
 	if (h->snapshots_off < cluster || !thr_is_aligned(h->snapshots_off, cluster) ||
 		!thr_within(h->snapshots_off, (uint64_t)h->snapshots * QCOW2_SNAPSHOT_MIN,
 			blk_size(file)))
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_SNAPS_OFFSET, 64, h->snapshots_off);
+		return bad(err, BLK_E_QCOW2_SNAPS_OFFSET, 64, h->snapshots_off);
 	return 0;
 }
 
@@ -130,11 +133,10 @@ static int check_backing(struct blk *file, struct qcow2_header *h, struct blk_er
 		return 0;
 	}
 	if (h->backing_len >= FMT_NAME_MAX)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_BACKING_LONG, 16, h->backing_len);
+		return bad(err, BLK_E_QCOW2_BACKING_LONG, 16, h->backing_len);
 	if (h->backing_off < h->header_length ||
 		!thr_within(h->backing_off, h->backing_len, first_cluster_end(file, h)))
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_BACKING_OFFSET, 8, h->backing_off);
+		return bad(err, BLK_E_QCOW2_BACKING_OFFSET, 8, h->backing_off);
 	return 0;
 }
 
@@ -142,19 +144,18 @@ static int check_backing(struct blk *file, struct qcow2_header *h, struct blk_er
 static int check_features(
 	struct blk *file, const struct qcow2_header *h, unsigned flags, struct blk_err *err)
 {
-	uint64_t bad = h->incompatible & ~QCOW2_INC_KNOWN;
+	uint64_t missing = h->incompatible & ~QCOW2_INC_KNOWN;
 	bool zlib = !(h->incompatible & QCOW2_INC_COMPRESSION);
 
 	if (!(flags & FMT_NO_IO))
-		bad |= h->incompatible & QCOW2_INC_DATA_FILE;
-	if (bad)
-		return qcow2_features_fail(file, h, bad, err);
+		missing |= h->incompatible & QCOW2_INC_DATA_FILE;
+	if (missing)
+		return qcow2_features_fail(file, h, missing, err);
 	if (h->incompatible & QCOW2_INC_EXTL2 && h->cluster_bits < QCOW2_EXTL2_BITS)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_EXTL2_CLUSTER, 20, h->cluster_bits);
+		return bad(err, BLK_E_QCOW2_EXTL2_CLUSTER, 20, h->cluster_bits);
 	if (zlib != !h->compression_type)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_COMPRESSION_BIT, QCOW2_HEADER_V3,
-			h->compression_type);
+		return bad(
+			err, BLK_E_QCOW2_COMPRESSION_BIT, QCOW2_HEADER_V3, h->compression_type);
 	if (!cz_codec_name((enum cz_codec_id)h->compression_type))
 		return blk_fail(err, -THR_ENOTSUP, BLK_E_QCOW2_COMPRESSION, QCOW2_HEADER_V3,
 			h->compression_type);
@@ -174,28 +175,24 @@ static int parse_v3(
 	if (h->version == 2)
 		return 0;
 	if (blk_size(file) < QCOW2_HEADER_V3)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_SHORT, 0, 0);
+		return bad(err, BLK_E_QCOW2_SHORT, 0, 0);
 	h->incompatible = thr_be64(p + 72);
 	h->compatible = thr_be64(p + 80);
 	h->autoclear = thr_be64(p + 88);
 	h->refcount_order = thr_be32(p + 96);
 	h->header_length = thr_be32(p + 100);
 	if (h->header_length < QCOW2_HEADER_V3)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_HEADER_SHORT, 100, h->header_length);
+		return bad(err, BLK_E_QCOW2_HEADER_SHORT, 100, h->header_length);
 	if (h->header_length > 1u << h->cluster_bits)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_HEADER_LONG, 100, h->header_length);
+		return bad(err, BLK_E_QCOW2_HEADER_LONG, 100, h->header_length);
 	if (h->header_length & 7)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_HEADER_ODD, 100, h->header_length);
+		return bad(err, BLK_E_QCOW2_HEADER_ODD, 100, h->header_length);
 	if (h->header_length > blk_size(file))
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_SHORT, 0, 0);
+		return bad(err, BLK_E_QCOW2_SHORT, 0, 0);
 	if (h->header_length > QCOW2_HEADER_V3)
 		h->compression_type = p[QCOW2_HEADER_V3];
 	if (h->refcount_order > 6)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_REFCOUNT_ORDER, 96, h->refcount_order);
+		return bad(err, BLK_E_QCOW2_REFCOUNT_ORDER, 96, h->refcount_order);
 	return 0;
 }
 
@@ -213,7 +210,7 @@ static int parse(struct blk *file, struct qcow2_header *h, struct blk_err *err)
 	if (size < 4 || thr_be32(p) != QCOW2_MAGIC)
 		return blk_fail_str(err, -THR_EINVAL, BLK_E_NOT_FORMAT, "qcow2");
 	if (size < QCOW2_HEADER_V2)
-		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_SHORT, 0, 0);
+		return bad(err, BLK_E_QCOW2_SHORT, 0, 0);
 	h->version = thr_be32(p + 4);
 	h->backing_off = thr_be64(p + 8);
 	h->backing_len = thr_be32(p + 16);
@@ -230,8 +227,7 @@ static int parse(struct blk *file, struct qcow2_header *h, struct blk_err *err)
 		return blk_fail(err, -THR_ENOTSUP, BLK_E_QCOW2_VERSION, 4, h->version);
 	if (h->cluster_bits < QCOW2_MIN_CLUSTER_BITS ||
 		h->cluster_bits > QCOW2_MAX_CLUSTER_BITS)
-		return blk_fail(
-			err, -THR_EINVAL, BLK_E_QCOW2_CLUSTER_BITS, 20, h->cluster_bits);
+		return bad(err, BLK_E_QCOW2_CLUSTER_BITS, 20, h->cluster_bits);
 	return parse_v3(file, p, h, err);
 }
 

@@ -29,17 +29,17 @@ static void put_header(uint8_t *p, const struct qcow2_header *h)
 
 static int write_sector(struct qcow2 *q, const struct qcow2_header *h)
 {
-	uint8_t sector[SECTOR];
-	struct thr_iov v = {sector, SECTOR};
+	struct thr_iov v = {thr_get(q->blk.mem, SECTOR, SECTOR), SECTOR};
 	struct blk_req r = {.len = SECTOR, .iov = &v, .niov = 1, .flags = BLK_CHILD};
-	int err = blk_preadv(q->blk.file, &r);
+	int err = v.base ? blk_preadv(q->blk.file, &r) : -THR_ENOMEM;
 
-	if (err)
-		return err;
-	put_header(sector, h);
-	err = blk_pwritev(q->blk.file, &r);
-	if (err)
-		__atomic_store_n(&q->w->err, err, __ATOMIC_RELEASE);
+	if (!err) {
+		put_header(v.base, h);
+		err = blk_pwritev(q->blk.file, &r);
+		if (err)
+			__atomic_store_n(&q->w->err, err, __ATOMIC_RELEASE);
+	}
+	thr_put(q->blk.mem, v.base, SECTOR);
 	return err;
 }
 

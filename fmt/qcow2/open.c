@@ -9,14 +9,13 @@
 #include "fmt/qcow2/qcow2.h"
 
 /* Memory for the tables of an image that brings no cache. */
+#define CACHE_BYTES ((uint64_t)CONFIG_FMT_CACHE_KIB << 10)
 #ifdef CONFIG_HOSTED
 #define CACHE_SLICE 4096u
-#define CACHE_BYTES (8u << 20)
 #define CACHE_LEAST (128u << 10)
 #else
 #define CACHE_SLICE 512u
-#define CACHE_BYTES (8u << 10)
-#define CACHE_LEAST CACHE_BYTES
+#define CACHE_LEAST CACHE_SLICE
 #endif
 
 static int load_format(struct qcow2 *q, uint64_t off, uint32_t len, struct blk_err *err)
@@ -88,7 +87,7 @@ static int load_backing(struct qcow2 *q, struct blk_err *err)
 
 	if (!q->h.backing_len)
 		return 0;
-	q->backing = thr_zget(q->blk.mem, FMT_NAME_MAX);
+	q->backing = thr_zget(q->blk.mem, q->h.backing_len + 1);
 	if (!q->backing)
 		return blk_fail(err, -THR_ENOMEM, BLK_E_SYS, 0, 0);
 	ret = blk_pread(q->blk.file, q->h.backing_off, q->backing, q->h.backing_len);
@@ -112,7 +111,7 @@ static int attach_cache(struct qcow2 *q, const struct fmt_open *o, struct blk_er
 		q->cache = o->cache;
 		return 0;
 	}
-	bytes = bytes ? THR_MIN(THR_MAX(bytes, CACHE_LEAST), 1u << 31) : CACHE_BYTES;
+	bytes = THR_MIN(THR_MAX(bytes ? bytes : CACHE_BYTES, CACHE_LEAST), 1u << 31);
 	ret = fmt_cache_open(&q->cache, slice, (uint32_t)bytes / slice, q->blk.mem);
 	if (ret)
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
@@ -147,7 +146,7 @@ static void release(struct qcow2 *q)
 		fmt_cache_unlock(q->cache);
 	}
 	thr_put(mem, q->snaps, q->snaps_bytes);
-	thr_put(mem, q->backing, FMT_NAME_MAX);
+	thr_put(mem, q->backing, q->h.backing_len + 1);
 	thr_put(mem, q->backing_format, FMT_FORMAT_MAX);
 	blk_fini(&q->blk);
 	thr_put(mem, q, sizeof(*q));

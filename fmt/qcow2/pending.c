@@ -20,6 +20,15 @@
  */
 #include "fmt/qcow2/write.h"
 
+/* With one thread of control nothing is atomic; a 32-bit processor could not do it. */
+#ifdef CONFIG_THR_NONE
+#define gen_now(w)      ((w)->gen)
+#define gen_begin(w, v) ((w)->gen = (v))
+#else
+#define gen_now(w)      __atomic_load_n(&(w)->gen, __ATOMIC_SEQ_CST)
+#define gen_begin(w, v) __atomic_store_n(&(w)->gen, v, __ATOMIC_SEQ_CST)
+#endif
+
 struct dropped {
 	uint64_t cluster, n;
 	uint64_t seq, gen;
@@ -45,11 +54,11 @@ unsigned qcow2_enter(struct qcow2 *q)
 	if (!w)
 		return 0;
 	for (;;) {
-		uint64_t gen = __atomic_load_n(&w->gen, __ATOMIC_SEQ_CST);
+		uint64_t gen = gen_now(w);
 		unsigned slot = (unsigned)gen & 1;
 
 		__atomic_fetch_add(&w->users[slot], 1, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&w->gen, __ATOMIC_SEQ_CST) == gen)
+		if (gen_now(w) == gen)
 			return slot;
 		qcow2_exit(q, slot);
 	}
@@ -82,7 +91,7 @@ static bool gen_over(struct qcow2_write *w, uint64_t gen)
 			return false;
 		if (gen < now)
 			return true;
-		__atomic_store_n(&w->gen, now + 1, __ATOMIC_SEQ_CST);
+		gen_begin(w, now + 1);
 	}
 }
 
@@ -138,7 +147,7 @@ void qcow2_drop(struct qcow2 *q, uint64_t host, uint64_t n, unsigned flags)
 {
 	struct qcow2_write *w = q->w;
 	uint64_t cluster = host >> q->h.cluster_bits;
-	uint64_t gen = __atomic_load_n(&w->gen, __ATOMIC_SEQ_CST);
+	uint64_t gen = gen_now(w);
 	struct qcow2_drops *p = w->newest;
 	struct dropped *d = p && !part_is_empty(p) ? &p->v[p->tail - 1] : NULL;
 
@@ -306,7 +315,7 @@ int qcow2_drops_bound(struct qcow2 *q)
 
 	fmt_cache_lock(q->cache);
 	full = w->ndrops > QCOW2_DROPS_MAX;
-	gen = __atomic_load_n(&w->gen, __ATOMIC_SEQ_CST);
+	gen = gen_now(w);
 	fmt_cache_unlock(q->cache);
 	if (!full)
 		return 0;

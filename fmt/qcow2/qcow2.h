@@ -119,7 +119,7 @@ struct qcow2 {
 	unsigned unit_bits;  /* log2 of what is mapped apart: a cluster or a subcluster */
 	uint32_t unit_mask;
 
-	char *backing;        /* NULL: none; FMT_NAME_MAX bytes */
+	char *backing;        /* NULL: none; h.backing_len bytes and a NUL */
 	char *backing_format; /* NULL: not stored; FMT_FORMAT_MAX bytes */
 	uint32_t bitmaps; /* from the bitmaps extension; 0 unless its autoclear bit is set */
 	uint64_t bitmap_dir_off, bitmap_dir_size;
@@ -269,7 +269,7 @@ struct qcow2_snapshot {
 	bool incomplete;       /* v3: the extra data that there must be is not there */
 	struct fmt_snapshot s; /* without its strings */
 };
-#ifdef CONFIG_HOSTED
+#ifdef CONFIG_FMT_QCOW2_TABLES
 /* Calls fn, if it is not NULL, for each snapshot: 0 to go on. Bounds have been
  * checked, the L1 table has not. */
 int qcow2_snapshots_walk(struct qcow2 *q,

@@ -36,7 +36,11 @@ struct seg {
 	uint64_t lo, hi;   /* what is written if it is not in place: in whole units */
 };
 
+#ifdef CONFIG_THR_NONE
+#define SEGS 4u
+#else
 #define SEGS 8u
+#endif
 struct plan {
 	struct seg seg[SEGS];
 	unsigned n;
