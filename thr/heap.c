@@ -6,14 +6,17 @@
 
 #include "thr/base.h"
 
+/* What everybody gets; malloc() of a 32-bit machine gives less. */
+#define LEAST 16u
+
 static void *heap_get(void *ctx, size_t size, size_t align)
 {
 	void *p;
 
 	(void)ctx;
-	if (align <= 16)
+	if (align <= LEAST && _Alignof(max_align_t) >= LEAST)
 		return malloc(size);
-	return posix_memalign(&p, align, size) ? NULL : p;
+	return posix_memalign(&p, THR_MAX(align, LEAST), size) ? NULL : p;
 }
 
 static void heap_put(void *ctx, void *p, size_t size)

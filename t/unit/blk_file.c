@@ -51,7 +51,7 @@ ssize_t pread(int fd, void *buf, size_t len, off_t off)
 		errno = EINTR;
 		return -1;
 	}
-	return syscall(SYS_pread64, fd, buf, cut(len), off);
+	return preadv(fd, &(struct iovec){buf, cut(len)}, 1, off);
 }
 
 ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
@@ -60,7 +60,7 @@ ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
 		errno = sys.write_errno ? sys.write_errno : EINTR;
 		return -1;
 	}
-	return syscall(SYS_pwrite64, fd, buf, cut(len), off);
+	return pwritev(fd, &(struct iovec){(void *)(uintptr_t)buf, cut(len)}, 1, off);
 }
 
 int fdatasync(int fd)
