@@ -66,4 +66,15 @@ awk '
 result $? 'README has an example'
 gcc -Wall -Wextra -Werror example.c $(cat flags) -o example >log 2>&1
 result $? 'the example of README compiles as shown'
+
+# doc/examples, linked with nothing but what pkg-config prints
+gcc -Wall -Wextra -Werror "$srctree/doc/examples/loop.c" $(cat flags) -o loop >log 2>&1
+result $? 'doc/examples/loop.c compiles'
+seq 1 100000 >disk
+want=$(od -An -v -tu1 disk | awk '{ for (i = 1; i <= NF; i++) s += $i } END { print s, s }')
+if [ -e "$B/platter" ]; then
+	"$B/platter" convert -O qcow2 disk disk.qcow2 >log 2>&1 && ./loop disk.qcow2 >log 2>&1 &&
+		[ "$(cat log)" = "$want" ]
+	result $? 'it reads from a loop of its own and from threads'
+fi
 echo "1..$n"
