@@ -184,6 +184,8 @@ int blk_prealloc_parse(const char *s, enum blk_prealloc *out);
 int blk_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err);
 /* Bytes that the device takes up in its host; -ENOTSUP. */
 int blk_allocated(struct blk *b, uint64_t *bytes);
+/* When its content was last changed, in seconds since 1970; -ENOTSUP. */
+int blk_mtime(struct blk *b, int64_t *seconds);
 
 /* Waits until no request is in flight and holds new ones back until
  * blk_drain_end(). Never inside a request. Drain the device at the top: what it
@@ -393,6 +395,8 @@ struct blk_ops {
 	int (*truncate)(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err);
 	/* Default: b->file's. */
 	int (*allocated)(struct blk *b, uint64_t *bytes);
+	/* Default: b->file's. */
+	int (*mtime)(struct blk *b, int64_t *seconds);
 	bool (*same)(struct blk *a, struct blk *b);
 	/* Frees the driver's whole struct, b included, and closes b->file. */
 	void (*close)(struct blk *b);

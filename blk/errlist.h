@@ -67,6 +67,20 @@ BLK_ERR(MAP_AT, "Error while reading block status at offset %o: %e")
 BLK_ERR(NO_EMPTY, "Images of the format '%s' cannot be emptied")
 BLK_ERR(TARGET_SMALL, "output file is smaller than input file")
 
+/* cow */
+BLK_ERR(COW_SHORT, "The file ends inside its cow header")
+BLK_ERR(COW_VERSION, "Unsupported cow version %v")
+BLK_ERR(COW_SECTOR, "Unsupported sector size of a cow image: %v, where 512 is possible")
+BLK_ERR(COW_ALIGN, "Unsupported alignment of a cow image: %v")
+BLK_ERR(COW_FORMAT, "Unsupported kind of cow bitmap: %v")
+BLK_ERR(COW_SIZE, "The virtual size, %v bytes, is too large")
+BLK_ERR(COW_BITMAP, "The file ends inside the bitmap of its %v bytes")
+BLK_ERR(COW_NAME, "Backing file name too long: %v bytes are the most")
+BLK_ERR(COW_NO_ROOM, "The device is too small for the image: %v bytes are needed")
+BLK_ERR(COW_RESIZE, "A cow image cannot get that size: its data would have to move")
+BLK_ERR(COW_BASE_SIZE, "The backing file '%s' has %o bytes, and the image is made for one of %v")
+BLK_ERR(COW_BASE_MTIME, "The backing file '%s' was changed after the image was made: it is from second %o since 1970, not %v")
+
 /* qcow2 */
 BLK_ERR(QCOW2_SHORT, "The file ends inside its qcow2 header")
 BLK_ERR(QCOW2_VERSION, "Unsupported qcow2 version %v")

@@ -101,6 +101,7 @@ static const struct blk_ops ops = {
 	.status = blk_file_status,
 	.truncate = blk_file_truncate,
 	.allocated = blk_file_allocated,
+	.mtime = blk_file_mtime,
 	.same = file_same,
 	.close = file_close,
 };

@@ -94,3 +94,16 @@ int blk_file_allocated(struct blk *b, uint64_t *bytes)
 	*bytes = (uint64_t)st.st_blocks * 512;
 	return 0;
 }
+
+/* A block device has none that says anything about its content. */
+int blk_file_mtime(struct blk *b, int64_t *seconds)
+{
+	struct stat st;
+
+	if (fstat(blk_file(b)->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOTSUP;
+	*seconds = (int64_t)st.st_mtime;
+	return 0;
+}

@@ -122,6 +122,13 @@ int blk_allocated(struct blk *b, uint64_t *bytes)
 	return b->file ? blk_allocated(b->file, bytes) : -THR_ENOTSUP;
 }
 
+int blk_mtime(struct blk *b, int64_t *seconds)
+{
+	if (b->ops->mtime)
+		return b->ops->mtime(b, seconds);
+	return b->file ? blk_mtime(b->file, seconds) : -THR_ENOTSUP;
+}
+
 bool blk_same(struct blk *a, struct blk *b)
 {
 	while (a->file)

@@ -50,6 +50,15 @@ static int open_cached(
 	return open_once(out, fo, o, err);
 }
 
+static void warn(void *ctx, const struct blk_err *odd)
+{
+	char text[BLK_ERR_FILE_MAX + BLK_ERR_STR_MAX + 256];
+
+	(void)ctx;
+	blk_err_text(odd, text, sizeof(text));
+	cli_warn("%s", text);
+}
+
 int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err)
 {
 	struct fmt_open fo = {
@@ -59,6 +68,7 @@ int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err
 		.writable = o->writable,
 		.opts = o->opts,
 		.secrets = cli_secrets(),
+		.warn = warn,
 		.mem = &thr_heap,
 	};
 	struct cli_opts l = {0};

@@ -27,4 +27,5 @@ fmt-$(CONFIG_FMT_OP_RESIZE) += op/resize.o
 fmt-$(CONFIG_FMT_OP_MEASURE) += op/measure.o
 fmt-$(CONFIG_FMT_OP_BENCH) += op/bench.o
 
+include $(srctree)/fmt/cow/build.mk
 include $(srctree)/fmt/qcow2/build.mk

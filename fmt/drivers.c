@@ -12,6 +12,13 @@ struct row {
 };
 
 static const struct row rows[] = {
+	{"cow", "CONFIG_FMT_COW",
+#ifdef CONFIG_FMT_COW
+		&fmt_cow_driver
+#else
+		NULL
+#endif
+	},
 	{"qcow2", "CONFIG_FMT_QCOW2",
 #ifdef CONFIG_FMT_QCOW2
 		&fmt_qcow2_driver

@@ -54,6 +54,10 @@ struct fmt_open {
 	const struct fmt_secrets *secrets; /* may be NULL; an id that is not in it is refused */
 	unsigned writable; /* the image this deep in the chain is opened for writing too, if it
 			    * is not 0: for commit */
+	/* Told, in the shape of an error, of what is odd about a file of the chain and no
+	 * reason to fail. May be NULL. */
+	void (*warn)(void *ctx, const struct blk_err *odd);
+	void *warn_ctx;
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
 	const struct thr_alloc *mem;
 };
@@ -117,6 +121,9 @@ struct fmt_driver {
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
+	/* The backing file is there now. Something else than 0 where it is not what the
+	 * image was made for, and @odd, which is not NULL, is filled in. */
+	int (*backed)(struct blk *image, struct blk_err *odd);
 	int (*info)(struct blk *image, struct fmt_info *info);
 	/* Gives up all that the image, open for writing, has allocated, so that its backing
 	 * file shows. NULL: it cannot. A cut leaves each part as it was or given up. */
@@ -148,6 +155,7 @@ struct fmt_create {
 	bool has_size;       /* else the backing file's length */
 	const char *backing; /* as it is to be stored; NULL: none */
 	const char *backing_format;
+	int64_t backing_mtime;             /* fmt_create_check() fills it in; 0: not known */
 	bool unsafe_backing;               /* -u: do not open the backing file */
 	unsigned flags;                    /* enum fmt_open_flags, for opening it */
 	const struct blk_opts *opts;       /* of the driver */

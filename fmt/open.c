@@ -194,6 +194,18 @@ static int open_next(struct blk **out, struct chain *c)
 	return code;
 }
 
+/* Tells the caller what the image has to say about what it stands on. */
+static void tell_oddity(const struct chain *c)
+{
+	const struct fmt_driver *d = fmt_driver_of(c->last);
+	struct blk_err odd = BLK_ERR_INIT;
+
+	if (!c->o->warn || !d->backed || !d->backed(c->last, &odd))
+		return;
+	blk_err_where(&odd, "Opened", c->last->file->name);
+	c->o->warn(c->o->warn_ctx, &odd);
+}
+
 static int open_chain(struct chain *c)
 {
 	struct blk *next;
@@ -205,6 +217,7 @@ static int open_chain(struct chain *c)
 		if (code || !next)
 			return code;
 		fmt_set_backing(c->last, next);
+		tell_oddity(c);
 		c->last = next;
 		if (c->depth + 2 > FMT_CHAIN_MAX)
 			return blk_fail(c->err, -THR_ELOOP, BLK_E_CHAIN_LONG, 0, FMT_CHAIN_MAX);

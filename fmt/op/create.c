@@ -27,8 +27,8 @@ int fmt_create_opts_known(
 }
 
 /* The backing file is opened, with all that it stands on, to see that it is one and
- * to learn its length. */
-static int open_backing(const struct fmt_create *c, uint64_t *size, struct blk_err *err)
+ * to learn its length and age. */
+static int open_backing(struct fmt_create *c, uint64_t *size, struct blk_err *err)
 {
 	char *path = thr_get(c->mem, FMT_NAME_MAX, 16);
 	struct fmt_open o = {
@@ -50,6 +50,8 @@ static int open_backing(const struct fmt_create *c, uint64_t *size, struct blk_e
 		code = fmt_open(&b, &o, err);
 	if (!code) {
 		*size = blk_size(b);
+		if (blk_mtime(b, &c->backing_mtime))
+			c->backing_mtime = 0;
 		code = fmt_close(b);
 	}
 	thr_put(c->mem, path, FMT_NAME_MAX);
