@@ -123,6 +123,12 @@ commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
 unit-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 vg-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 
+# cow
+cow-rig := $(call on,FMT_COW_WRITE FMT_RAW FMT_OP_CHECK BLK_FAULT BLK_ERR_TEXT THR_FIBERS)
+unit-$(if $(cow-rig),$(qcow2-rig)) += cow_order
+vg-$(if $(cow-rig),$(qcow2-rig)) += cow_order
+TIME_cow_order := 120
+
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT

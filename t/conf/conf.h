@@ -19,6 +19,7 @@ struct conf_row {
 	const char *format;
 	uint64_t size;
 	uint64_t backing; /* bytes of a raw backing file with data in it; 0: none */
+	bool stiff;       /* a new length may be refused, with -THR_ENOTSUP */
 	struct blk_opt opts[CONF_OPTS]; /* ends with a NULL key */
 };
 extern const struct conf_row conf_rows[];
@@ -62,6 +63,8 @@ void conf_compare(struct conf *c);
 void conf_check(struct conf *c);
 /* Fails with the sentence of an error. */
 void conf_fail(const struct blk_err *err);
+/* Another length, or false where the row may refuse it and does. What is new is zero. */
+bool conf_resize(struct conf *c, uint64_t size, bool shrink, enum blk_prealloc p);
 /* The options of a row. */
 struct blk_opts conf_opts(const struct conf_row *row);
 const struct conf_row *conf_row_find(const char *name); /* or NULL */

