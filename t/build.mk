@@ -128,6 +128,7 @@ cow-rig := $(call on,FMT_COW_WRITE FMT_RAW FMT_OP_CHECK BLK_FAULT BLK_ERR_TEXT T
 unit-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 vg-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 TIME_cow_order := 120
+interop-$(call on,FMT_COW_WRITE FMT_RAW FMT_QCOW2_CREATE BLK_FILE BLK_ERR_TEXT CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMMIT CLI_COMPARE CLI_MAP CLI_RESIZE CLI_IO) += cow
 
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
@@ -137,6 +138,7 @@ t-$(ram-rig) += conf/ram.o
 conf-$(ram-rig) += model matrix
 vg-$(ram-rig) += model matrix
 TIME_model := 120
+TIME_model_par := 120
 ram-par := $(call on,$(ram-needs) THR_FIBERS)
 conf-$(ram-par) += model_par
 vg-$(ram-par) += model_par

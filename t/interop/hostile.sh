@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# t/interop/hostile.sh - every recipe of t/fixtures/qcow2 is assembled, and info,
+# t/interop/hostile.sh - every recipe of t/fixtures/qcow2 and cow is assembled, and info,
 # check, map and convert are run on the image within a second of processor time (and
 # 5 of any, for a hang) and 1 GiB. Each must say what the recipe expects: no signal,
 # no sanitizer report, one sentence where it fails, and the image unchanged. Sound
@@ -14,8 +14,6 @@ O=${O:-$srctree/build}
 B=${B:-$O}
 PLATTER=${PLATTER:-$B/platter}
 assemble=$B/t/fixtures/assemble
-dir=$srctree/t/fixtures/qcow2
-image=image.qcow2
 export LC_ALL=C
 export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99
 tab=$(printf '\t')
@@ -128,12 +126,12 @@ judge()
 run_command()
 {
 	case $command in
-	info) run info -f qcow2 $image ;;
-	check) run check -f qcow2 --output=json $image ;;
-	map) run map -f qcow2 --output=json $image ;;
+	info) run info -f $format $image ;;
+	check) run check -f $format --output=json $image ;;
+	map) run map -f $format --output=json $image ;;
 	convert)
 		rm -f out.raw
-		run convert -f qcow2 -O raw $image out.raw ;;
+		run convert -f $format -O raw $image out.raw ;;
 	esac
 }
 
@@ -210,12 +208,25 @@ peer() # NAME
 [ -x "$PLATTER" ] || { echo "1..0 # SKIP no $PLATTER"; exit 0; }
 [ -x "$assemble" ] || { echo "1..0 # SKIP no $assemble"; exit 0; }
 
-for r in ${HOSTILE:-$(cd "$dir" && ls | sed -n 's/\.recipe$//p')}; do
-	recipe "$r"
-	for n in $(grep -q '^cut ' "$dir/$r.recipe" && "$assemble" -c "$dir/$r.recipe"); do
-		cut "$r" "$n"
+all() # FORMAT: its recipes, or those of $HOSTILE
+{
+	format=$1
+	dir=$srctree/t/fixtures/$format
+	image=image.$format
+	for r in ${HOSTILE:-$(cd "$dir" && ls | sed -n 's/\.recipe$//p')}; do
+		[ -f "$dir/$r.recipe" ] || continue
+		recipe "$r"
+		for n in $(grep -q '^cut ' "$dir/$r.recipe" &&
+			"$assemble" -c "$dir/$r.recipe"); do
+			cut "$r" "$n"
+		done
 	done
-done
+}
+
+if ! [ -f "$O/.config" ] || grep -q '^CONFIG_FMT_COW=y' "$O/.config"; then
+	all cow
+fi
+all qcow2
 if [ -z "$HOSTILE" ] && command -v qemu-img >/dev/null; then
 	for r in base-v2 base-v3 snapshot zstd; do
 		peer $r
