@@ -128,6 +128,7 @@ cow-rig := $(call on,FMT_COW_WRITE FMT_RAW FMT_OP_CHECK BLK_FAULT BLK_ERR_TEXT T
 unit-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 vg-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 TIME_cow_order := 120
+perf-sh-$(call on,FMT_COW_WRITE CLI_CREATE CLI_IO) += cow
 interop-$(call on,FMT_COW_WRITE FMT_RAW FMT_QCOW2_CREATE BLK_FILE BLK_ERR_TEXT CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMMIT CLI_COMPARE CLI_MAP CLI_RESIZE CLI_IO) += cow
 
 # every format, in memory
@@ -169,6 +170,7 @@ fuzz-on := $(call on,$(fuzz-all))
 t-$(fuzz-on) += fuzz/fuzz.o fuzz/packed.o fuzz/qcow2_mutate.o
 tool-$(fuzz-on) += fuzz/pack
 fuzz-$(fuzz-on) += qcow2 probe words $(if $(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),codec)
+fuzz-$(call on,$(fuzz-all) FMT_COW_WRITE FMT_OP_RESIZE BLK_MEM_SPARSE) += cow
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
 
