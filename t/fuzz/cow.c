@@ -109,11 +109,11 @@ static void done(struct run *t, int code)
 
 static void operate(struct run *t)
 {
-	uint64_t off = fuzz_below(&t->state, t->len), len;
+	uint64_t off = fuzz_below(&t->state, t->len), most = 1u << fuzz_below(&t->state, 17);
+	uint64_t len = 1 + fuzz_below(&t->state, THR_MIN(t->len - off, most));
 	struct thr_iov v = {.base = buf};
 	struct blk_req r = {.iov = &v, .niov = 1};
 
-	len = 1 + fuzz_below(&t->state, THR_MIN(t->len - off, 1u << fuzz_below(&t->state, 17)));
 	r.off = t->off + off;
 	r.len = v.len = (size_t)len;
 	memset(buf, (int)fuzz_below(&t->state, 256), v.len);
