@@ -44,6 +44,11 @@ static const struct way {
 
 static const struct geo geos[] = {
 	{.size = 192 << 10},
+#ifdef CONFIG_FMT_COW_WRITE
+	{.version = 3, .size = 192 << 10, .backing = 128 << 10},
+	{.version = 2, .size = (96 << 10) + 512, .backing = 60000},
+	{.version = 3, .size = 128 << 10},
+#endif
 	{.version = 2,
 		.cluster_bits = 9,
 		.refcount_order = 4,
@@ -104,7 +109,12 @@ uint8_t fault_old_byte(uint64_t off)
 
 static bool is_raw(const struct attempt *a)
 {
-	return !a->geo->cluster_bits;
+	return !a->geo->cluster_bits && !a->geo->version;
+}
+
+static bool is_qcow2(const struct attempt *a)
+{
+	return a->geo->cluster_bits;
 }
 
 static int open_over(struct blk **out, const struct attempt *a, struct blk *file,
@@ -112,7 +122,7 @@ static int open_over(struct blk **out, const struct attempt *a, struct blk *file
 	struct blk_err *err)
 {
 	struct fmt_open o = {
-		.format = is_raw(a) ? "raw" : "qcow2",
+		.format = fault_format(a->geo),
 		.blk_flags = blk_flags,
 		.flags = flags,
 		.mem = mem,
@@ -150,6 +160,26 @@ static struct blk *reopen(struct attempt *a, unsigned blk_flags, unsigned flags)
 	return b;
 }
 
+static void cow_make(struct attempt *a)
+{
+	struct blk_opt v = {"version", a->geo->version == 2 ? "2" : "3"};
+	struct blk_opts opts = {&v, 1};
+	struct fmt_create c = {
+		.name = "image",
+		.format = "cow",
+		.size = a->geo->size,
+		.has_size = true,
+		.backing = a->geo->backing ? "base.raw" : NULL,
+		.unsafe_backing = true,
+		.opts = &opts,
+		.mem = &thr_heap,
+	};
+	struct blk *file = disk_lend(a->disk, 0);
+
+	assert_int_equal(fmt_driver_find("cow")->create(file, &c, NULL), 0);
+	blk_close(file);
+}
+
 static void image_new(struct attempt *a)
 {
 	a->disk = disk_new();
@@ -158,8 +188,10 @@ static void image_new(struct attempt *a)
 	if (is_raw(a))
 		assert_int_equal(
 			blk_truncate(a->disk, a->geo->size, BLK_PREALLOC_OFF, NULL), 0);
-	else
+	else if (is_qcow2(a))
 		image_make(a->disk, a->geo);
+	else
+		cow_make(a);
 }
 
 /* The first quarter is data, the second zeroed where data was, the third what lies
@@ -344,7 +376,8 @@ static void judge_repair(struct attempt *a)
 	assert_int_equal(ck.check_errors, 0);
 	judge_content(a, b);
 	assert_int_equal(fmt_close(b), 0);
-	image_assert_sound(a->disk);
+	if (is_qcow2(a))
+		image_assert_sound(a->disk);
 }
 
 static void assert_not_corrupt(struct blk *disk)
@@ -380,7 +413,7 @@ static void judge(struct attempt *a)
 	assert_int_equal(fmt_close(b), 0);
 	if (is_raw(a))
 		return;
-	if (!(a->fc->flags & FAULT_DAMAGED) || !a->err)
+	if (is_qcow2(a) && (!(a->fc->flags & FAULT_DAMAGED) || !a->err))
 		assert_not_corrupt(a->disk);
 	judge_repair(a);
 }
@@ -461,7 +494,9 @@ static bool wanted(const struct geo *g, const struct fault_case *fc)
 
 	if (fc->flags & FAULT_DIRTY && !(g->flags & GEO_LAZY))
 		return false;
-	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits)
+	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits && !g->version)
+		return false;
+	if (fc->flags & FAULT_DAMAGED && !g->cluster_bits)
 		return false;
 	/* Under valgrind: the one that has most in it. */
 	return !w || !*w || g->flags & GEO_LAZY;
@@ -484,8 +519,9 @@ int main(int argc, char **argv)
 		t->geo = &geos[i / fault_ncases];
 		t->fc = &fault_cases[i % fault_ncases];
 		geo_name(t->geo, geo, sizeof(geo));
-		snprintf(t->name, sizeof(t->name), "%s/%s", t->geo->cluster_bits ? geo : "raw",
-			t->fc->name);
+		snprintf(t->name, sizeof(t->name), "%s%s/%s",
+			t->geo->cluster_bits ? "" : fault_format(t->geo),
+			t->geo->version ? geo : "", t->fc->name);
 		if (!wanted(t->geo, t->fc) || (argc > 1 && !strstr(t->name, argv[1])))
 			continue;
 		tests[n++] = (struct CMUnitTest){t->name, run, NULL, ended, t};

@@ -20,7 +20,7 @@ struct fault_case;
 /* One attempt: an image in memory, behind a device that fails. */
 struct attempt {
 	const struct fault_case *fc;
-	const struct geo *geo;          /* cluster_bits 0: a raw image */
+	const struct geo *geo; /* cluster_bits 0: a cow image, or raw if there is no version */
 	struct blk *disk, *base;        /* base: NULL where the image has none */
 	struct blk *fault, *base_fault; /* before them; they outlive the image */
 	struct poor mem;
@@ -39,7 +39,7 @@ enum fault_case_flags {
 	FAULT_EMPTY = 1u << 1,     /* there is nothing yet on the disk */
 	FAULT_DAMAGED = 1u << 2,   /* reference counts are wrong */
 	FAULT_DIRTY = 1u << 3,     /* as after a power cut, with lazy counts */
-	FAULT_QCOW2 = 1u << 4,     /* not for raw images */
+	FAULT_QCOW2 = 1u << 4,     /* not for raw images; with FAULT_DAMAGED not for cow */
 	FAULT_BARE = 1u << 5,      /* a new image, nothing written */
 	FAULT_READ_ONLY = 1u << 6, /* opened for reading */
 	FAULT_REPAIR = 1u << 7,    /* opened for repair */
@@ -54,6 +54,11 @@ struct fault_case {
 };
 extern const struct fault_case fault_cases[];
 extern const unsigned fault_ncases;
+
+static inline const char *fault_format(const struct geo *g)
+{
+	return g->cluster_bits ? "qcow2" : g->version ? "cow" : "raw";
+}
 
 /* The image, as the case wants it opened, over the devices that fail. */
 int fault_open(struct attempt *a, unsigned blk_flags, unsigned flags);

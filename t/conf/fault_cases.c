@@ -23,7 +23,7 @@ static int open_by_probing(struct attempt *a)
 
 	if (!format)
 		return a->e.code;
-	assert_string_equal(format, a->geo->cluster_bits ? "qcow2" : "raw");
+	assert_string_equal(format, fault_format(a->geo));
 	return fault_open(a, BLK_RDWR, 0);
 }
 
@@ -37,11 +37,11 @@ static int create(struct attempt *a)
 		{"preallocation", "metadata"},
 		{"compat", a->geo->version == 2 ? "0.10" : "1.1"},
 	};
-	bool raw = !a->geo->cluster_bits;
-	struct blk_opts opts = {v, raw ? 0 : a->geo->backing ? 1 : 3};
+	struct blk_opt cow = {"version", a->geo->version == 2 ? "2" : "3"};
+	struct blk_opts opts = {v, a->geo->backing ? 1 : 3};
 	struct fmt_create c = {
 		.name = "image",
-		.format = raw ? "raw" : "qcow2",
+		.format = fault_format(a->geo),
 		.size = a->geo->size,
 		.has_size = true,
 		.backing = a->geo->backing ? "base.raw" : NULL,
@@ -54,6 +54,8 @@ static int create(struct attempt *a)
 	int err;
 
 	snprintf(cluster, sizeof(cluster), "%u", 1u << a->geo->cluster_bits);
+	if (!a->geo->cluster_bits)
+		opts = (struct blk_opts){&cow, !!a->geo->version};
 	err = fmt_driver_find(c.format)->create(file, &c, &a->e);
 	blk_close(file);
 	for (uint64_t i = 0; i < THR_MIN(a->geo->backing, a->geo->size); i++)
