@@ -2,6 +2,8 @@
  *
  * cli/open.c - opening images as the options say.
  */
+#include <string.h>
+
 #include "cli/cli.h"
 
 int cli_cache_ok(const char *what, const char *cache)
@@ -50,13 +52,17 @@ static int open_cached(
 	return open_once(out, fo, o, err);
 }
 
+/* A command that opens a chain twice says it once. */
 static void warn(void *ctx, const struct blk_err *odd)
 {
-	char text[BLK_ERR_FILE_MAX + BLK_ERR_STR_MAX + 256];
+	static char last[BLK_ERR_FILE_MAX + BLK_ERR_STR_MAX + 256];
+	char text[sizeof(last)];
 
 	(void)ctx;
 	blk_err_text(odd, text, sizeof(text));
-	cli_warn("%s", text);
+	if (strcmp(text, last))
+		cli_warn("%s", text);
+	memcpy(last, text, sizeof(last));
 }
 
 int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err)

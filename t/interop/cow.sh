@@ -120,7 +120,10 @@ changed()
 	truncate -s 2M base.raw
 	"$PLATTER" io -f cow -c 'read 0 1M' img 2>err >out || return 1
 	said 'warning: .*has 2097152 bytes, and the image is made for one of 1048576' || return 1
-	"$PLATTER" info img >out 2>err && [ ! -s err ]
+	"$PLATTER" info img >out 2>err && [ ! -s err ] || return 1
+	truncate -s 1M base.raw
+	"$PLATTER" commit -f cow img 2>err && [ "$(grep -c 'was changed after' err)" = 1 ] &&
+		"$PLATTER" map -f cow img 2>err >out && [ ! -s err ]
 }
 
 unchanged()
