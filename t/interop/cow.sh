@@ -100,9 +100,10 @@ qemu_header()
 	ours -o version=2 && "$PLATTER" io -f cow -c 'write -P 7 1536 512' img || return 1
 	perl -e 'open F, "img"; read F, my $h, 1056; read F, my $bits, 256; seek F, 3072, 0;
 		read F, my $data, 512; my @f = unpack("NN a1024 N x4 Q> N", $h);
-		$f[2] =~ s/\0*$//; print "@f ", unpack("H8", $bits), " $data" eq
-		"1330597709 2 base.raw 1600000000 1048576 512 08000000 " . "\7" x 512
-		? "good\n" : "bad: @f\n"' | tee out
+		$f[2] =~ s/\0*$//;
+		my $got = "@f " . unpack("H8", $bits) . " $data";
+		print $got eq "1330597709 2 base.raw 1600000000 1048576 512 08000000 " . "\7" x 512
+			? "good\n" : "bad: $got\n"' | tee out
 	grep -q '^good' out
 }
 
