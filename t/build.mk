@@ -129,7 +129,10 @@ unit-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 vg-$(if $(cow-rig),$(qcow2-rig)) += cow_order
 TIME_cow_order := 120
 perf-sh-$(call on,FMT_COW_WRITE CLI_CREATE CLI_IO) += cow
-interop-$(call on,FMT_COW_WRITE FMT_RAW FMT_QCOW2_CREATE BLK_FILE BLK_ERR_TEXT CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMMIT CLI_COMPARE CLI_MAP CLI_RESIZE CLI_IO) += cow
+cow-cli := FMT_COW_WRITE FMT_RAW FMT_QCOW2_CREATE BLK_FILE BLK_ERR_TEXT CLI_CREATE CLI_INFO \
+	CLI_CONVERT CLI_CHECK CLI_COMMIT CLI_COMPARE CLI_MAP CLI_RESIZE CLI_IO
+interop-$(call on,$(cow-cli)) += cow
+asan-$(call on,$(cow-cli)) += cow
 
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
