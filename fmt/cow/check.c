@@ -65,15 +65,14 @@ static int check_tail(struct cow *c, struct fmt_check *k, struct blk_err *err)
 
 static int repair(struct cow *c, struct fmt_check *k, struct blk_err *err)
 {
-	uint64_t end = c->lay.data + blk_size(&c->blk);
 	int code;
 
 	if (!k->corruptions || !(k->fix & FMT_FIX_ERRORS))
 		return 0;
-	code = blk_truncate(c->blk.file, end, BLK_PREALLOC_OFF, err);
+	code = cow_lengthen(c, blk_size(&c->blk), BLK_PREALLOC_OFF, err);
 	if (code)
 		return code;
-	say(k, "Repairing the length of the file", 0, end);
+	say(k, "Repairing the length of the file", 0, c->lay.data + blk_size(&c->blk));
 	k->corruptions_fixed = k->corruptions;
 	k->corruptions = 0;
 	return 0;

@@ -106,6 +106,8 @@ int cow_header_put(struct cow *c, uint32_t at, const uint8_t *p, uint32_t len);
 /* Makes whole sectors read as zeroes, unless they do. */
 int cow_zero_range(struct cow *c, uint64_t off, uint64_t len, unsigned flags);
 
+/* Makes the file as long as a disk of @size bytes needs, if it is shorter. */
+int cow_lengthen(struct cow *c, uint64_t size, enum blk_prealloc p, struct blk_err *err);
 int cow_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err);
 int cow_empty(struct blk *b);
 int cow_create(struct blk *file, const struct fmt_create *c, struct blk_err *err);

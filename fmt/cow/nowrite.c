@@ -22,3 +22,11 @@ int cow_clear(struct cow *c, uint64_t off, uint64_t len)
 	(void)len;
 	return -THR_EROFS;
 }
+
+int cow_lengthen(struct cow *c, uint64_t size, enum blk_prealloc p, struct blk_err *err)
+{
+	(void)c;
+	(void)size;
+	(void)p;
+	return blk_fail_str(err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "CONFIG_FMT_COW_WRITE");
+}

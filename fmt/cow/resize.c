@@ -30,19 +30,22 @@ static int put_size(struct cow *c, uint64_t size)
 	return err ? err : settle(c);
 }
 
+int cow_lengthen(struct cow *c, uint64_t size, enum blk_prealloc p, struct blk_err *err)
+{
+	uint64_t end = c->lay.data + size;
+
+	return blk_size(c->blk.file) < end ? blk_truncate(c->blk.file, end, p, err) : 0;
+}
+
 /* The tail of the bitmap beyond the disk may hold anything: none of it is to show, nor
  * what a longer backing file has there. */
 static int grow(
 	struct cow *c, uint64_t old, uint64_t size, enum blk_prealloc p, struct blk_err *err)
 {
-	uint64_t end = c->lay.data + size;
-	int code = 0;
+	int code = cow_lengthen(c, size, p, err);
 
-	if (blk_size(c->blk.file) < end) {
-		code = blk_truncate(c->blk.file, end, p, err);
-		if (code)
-			return code;
-	}
+	if (code)
+		return code;
 	code = cow_clear(c, old, size - old);
 	if (!code)
 		code = cow_zero_range(c, old, size - old, BLK_UNMAP);

@@ -297,6 +297,56 @@ static void test_data_first(void **state)
 	rig_close(&g);
 }
 
+/* ---- memory ------------------------------------------------------------------------ */
+
+static size_t in_use, most;
+
+static void *count_get(void *ctx, size_t size, size_t align)
+{
+	(void)ctx;
+	in_use += size;
+	most = THR_MAX(most, in_use);
+	return thr_get(&thr_heap, size, align);
+}
+
+static void count_put(void *ctx, void *p, size_t size)
+{
+	(void)ctx;
+	in_use -= size;
+	thr_put(&thr_heap, p, size);
+}
+
+/* Far more pages of the bitmap than are kept: each write has one of its own. */
+static void test_memory(void **state)
+{
+	static const struct thr_alloc counted = {count_get, count_put, NULL};
+	static const struct kind k = {"3", 16ull << 30, 0};
+	struct fmt_open o = {.format = "cow", .blk_flags = BLK_RDWR, .mem = &counted};
+	const uint64_t step = (16 << 20) + S, n = 1000;
+	struct blk *disk = disk_new(), *b;
+	uint8_t buf[S];
+
+	(void)state;
+	make(disk, &k);
+	assert_int_equal(fmt_open_on(&b, disk_lend(disk, 0), &o, NULL), 0);
+	for (uint64_t i = 0; i < n; i++) {
+		memset(buf, 1 + (int)(i % 250), S);
+		assert_int_equal(blk_pwrite(b, i * step, buf, S), 0);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		assert_int_equal(blk_pread(b, i * step, buf, S), 0);
+		assert_int_equal(buf[0], 1 + i % 250);
+	}
+	assert_int_equal(check_of(b).allocated_clusters, n);
+	assert_int_equal(fmt_close(b), 0);
+	assert_int_equal(in_use, 0);
+	assert_in_range(most, 1 << 20, 3 << 20);
+	b = open_image(disk_lend(disk, 0), NULL, 0);
+	assert_int_equal(check_of(b).allocated_clusters, n);
+	assert_int_equal(fmt_close(b), 0);
+	blk_close(disk);
+}
+
 /* ---- writers together --------------------------------------------------------------- */
 
 #define WRITERS 8u
@@ -727,6 +777,7 @@ int main(void)
 		cmocka_unit_test(test_sequential),
 		cmocka_unit_test(test_zero_and_discard),
 		cmocka_unit_test(test_data_first),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_one_page),
 		cmocka_unit_test(test_one_sector),
 		cmocka_unit_test(test_cuts),
