@@ -267,6 +267,34 @@ static void test_zero_and_discard(void **state)
 	rig_close(&g);
 }
 
+/* What others have left behind the bits of the disk, and where its sectors will be, does
+ * not come to light when it grows; nor does a longer backing file. */
+static void test_grow(void **state)
+{
+	static const struct kind ks[] = {{"3", 1 << 20, 0}, {"3", 1 << 20, 4 << 20}};
+	uint8_t junk[1024], *buf = malloc(2 << 20);
+	struct rig g;
+
+	(void)state;
+	for (unsigned i = 0; i < THR_ARRAY_SIZE(ks); i++) {
+		rig_open(&g, &ks[i], 0);
+		put(&g, S, S, 7);
+		assert_int_equal(fmt_close(g.b), 0);
+		memset(junk, 0xff, sizeof(junk));
+		assert_int_equal(blk_pwrite(g.disk, 8192 + 256, junk, sizeof(junk)), 0);
+		assert_int_equal(blk_pwrite(g.disk, 12288 + (3 << 19), junk, sizeof(junk)), 0);
+		g.b = open_image(disk_lend(g.disk, 0), g.backing, BLK_RDWR);
+		assert_int_equal(blk_truncate(g.b, 3 << 20, BLK_PREALLOC_OFF, NULL), 0);
+		assert_int_equal(blk_pread(g.b, 1 << 20, buf, 2 << 20), 0);
+		assert_int_equal(buf[0], 0);
+		assert_memory_equal(buf, buf + 1, (2 << 20) - 1);
+		assert_int_equal(blk_pread(g.b, S, buf, S), 0);
+		assert_int_equal(buf[0], 7);
+		rig_close(&g);
+	}
+	free(buf);
+}
+
 /* Before the bitmap is written a flush has covered all the data that it speaks of. */
 static void test_data_first(void **state)
 {
@@ -776,6 +804,7 @@ int main(void)
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_sequential),
 		cmocka_unit_test(test_zero_and_discard),
+		cmocka_unit_test(test_grow),
 		cmocka_unit_test(test_data_first),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_one_page),
