@@ -4,6 +4,7 @@
 #   unit-y    t/unit/NAME.c      conf-y    t/conf/NAME.c
 #   interop-y t/interop/NAME.sh  perf-y    t/perf/NAME.c   perf-sh-y  t/perf/NAME.sh
 #   t-y       objects in t/ that every C test is linked with
+#   crash-y   t/crash/NAME.c: power cuts, whose rows are in t/crash/rows.c; make crash
 #   tool-y    programs t/NAME.c that scripts use, built as $B/t/NAME; linked with t-y too
 #   $(call on,A B) is y where CONFIG_A and CONFIG_B are on
 #   TIME_NAME seconds that NAME may take (default 60)
@@ -13,7 +14,8 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable layers install firmware menuconfig
+tree-y := runner kconfig buildable barriers layers install firmware menuconfig
+TIME_barriers := 300
 TIME_install := 300
 TIME_buildable := 120
 TIME_firmware := 300
@@ -144,6 +146,14 @@ tool-$(call on,BLK_FILE FMT_QCOW2_WRITE BLK_ERR_TEXT) += fixtures/steps
 interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRITE))) += qcow2_write
 TIME_qcow2_write := 120
 TIME_qcow2_order := 120
+
+# power cuts, for every format that is written
+crash-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_INFO \
+	FMT_OP_COMMIT FMT_OP_RESIZE BLK_LOG BLK_ERR_TEXT THR_FIBERS HOSTED
+crash-on := $(call on,$(crash-needs))
+t-$(crash-on) += $(addprefix crash/,model.o record.o rows.o state.o store.o verify.o work.o)
+crash-$(crash-on) += crash
+TIME_crash := 180
 
 # bad images (t/fixtures/README)
 hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
