@@ -153,6 +153,8 @@ crash-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHE
 crash-on := $(call on,$(crash-needs))
 t-$(crash-on) += $(addprefix crash/,model.o record.o rows.o state.o store.o verify.o work.o)
 crash-$(crash-on) += crash
+interop-$(call on,FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK BLK_FILE CLI_IO CLI_BENCH CLI_CONVERT CLI_CHECK) += kill
+TIME_kill := 120
 TIME_crash := 180
 
 # bad images (t/fixtures/README)
@@ -196,6 +198,7 @@ interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING
 interop-$(call on,CLI_MEASURE $(cli-all)) += measure
 asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
+perf-sh-$(call on,CLI_IO FMT_QCOW2_WRITE BLK_FILE) += flush
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120
