@@ -155,6 +155,8 @@ t-$(crash-on) += $(addprefix crash/,model.o record.o rows.o state.o store.o veri
 crash-$(crash-on) += crash
 interop-$(call on,FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK BLK_FILE CLI_IO CLI_BENCH CLI_CONVERT CLI_CHECK) += kill
 TIME_kill := 120
+interop-$(crash-on) += crash_peer
+TIME_crash_peer := 120
 TIME_crash := 180
 
 # bad images (t/fixtures/README)
