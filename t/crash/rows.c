@@ -101,6 +101,15 @@ const struct crash_row crash_rows[] = {
 		.flags = QCOW2 | ROW_LARGE,
 	},
 	{
+		.name = "device",
+		.format = "qcow2",
+		.create = {CLUSTER("2048")},
+		.size = 400 * K,
+		.backing = 100 * K,
+		.file_size = 6144 * K,
+		.flags = QCOW2 | ROW_FIXED_FILE,
+	},
+	{
 		.name = "lazy",
 		.format = "qcow2",
 		.create = {CLUSTER("512"), LAZY},

@@ -152,7 +152,7 @@ static bool go_on(struct look *l)
 	return ok;
 }
 
-/* Before anything is repaired. */
+/* As it is for a reader, before anything is repaired. */
 static bool dirty_or_sound(struct look *l)
 {
 	struct fmt_info info = {0};
@@ -161,21 +161,20 @@ static bool dirty_or_sound(struct look *l)
 	if (!ok)
 		return false;
 	(void)fmt_info(l->c->image, &info);
-	ok = check(l, l->c->image, "check of the dirty image", &corrupt);
+	ok = check(l, l->c->image, "check for reading", &corrupt);
 	if (ok && corrupt && !info.dirty)
-		ok = bad(l, "corrupt, and not marked dirty", "");
-	return ok && compare(l);
+		ok = bad(l, "corrupt", "");
+	if (ok && info.dirty && !(l->c->row->flags & ROW_DIRTY))
+		ok = bad(l, "marked dirty", "");
+	ok = ok && compare(l);
+	return (!l->c->image || close_state(l)) && ok;
 }
 
 static bool look(struct look *l, bool more)
 {
 	struct crash *c = l->c;
-	bool corrupt, ok = true;
+	bool corrupt, ok = dirty_or_sound(l);
 
-	if (c->row->flags & ROW_DIRTY) {
-		ok = dirty_or_sound(l);
-		ok = (!c->image || close_state(l)) && ok;
-	}
 	ok = ok && open_state(l, BLK_RDWR) && check(l, c->image, "check", &corrupt);
 	if (ok && corrupt)
 		ok = bad(l, "corrupt", "");
