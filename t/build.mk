@@ -15,7 +15,7 @@
 
 # the build system (make t T=@tree; not in a plain make t)
 tree-y := runner kconfig buildable barriers layers install firmware menuconfig
-TIME_barriers := 300
+TIME_barriers := 600
 TIME_install := 300
 TIME_buildable := 120
 TIME_firmware := 300

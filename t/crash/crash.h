@@ -142,6 +142,7 @@ struct entry {
 	bool pending;
 	uint64_t submitted, completed; /* NEVER: in flight at the end, or failed */
 	uint64_t durable;              /* when a flush had covered it; NEVER */
+	uint64_t gone;                 /* when it can come no more, its process being dead */
 	bool fua;                      /* it was durable when it had completed */
 };
 
@@ -170,7 +171,7 @@ struct crash {
 
 	struct store *live[DEVS], *start[DEVS];
 	struct watch watch[DEVS];
-	bool dead; /* devices have been cut off */
+	struct fuse fuse;
 	struct blk *image, *dev[DEVS];
 	struct record rec;
 	struct model m;
@@ -185,6 +186,8 @@ struct crash {
 
 uint32_t crash_rnd(uint64_t *seed, uint32_t below);
 
+/* The process that had the image is dead: what is in flight never gets there. */
+void crash_gone(struct crash *c);
 /* Makes the image on c->start, over which c->live then stands. */
 int crash_make(struct crash *c, struct blk_err *err);
 /* Opens the row's image on stores; c->dev are its devices, recorded if @log. @flags: enum

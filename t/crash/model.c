@@ -142,7 +142,7 @@ static uint64_t durable(const struct model *m, const struct crash_row *r, const 
 		(o->kind == OP_RESIZE && r->flags & ROW_SYNC_SIZE))
 		return o->ended;
 	for (unsigned i = 0; i < m->nops; i++)
-		if (flushes(&m->op[i]) && m->op[i].began > o->ended)
+		if (flushes(&m->op[i]) && m->op[i].began > o->ended && m->op[i].ended != NEVER)
 			return m->op[i].ended;
 	return NEVER;
 }

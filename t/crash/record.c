@@ -53,6 +53,7 @@ static void submitted(struct record *r, unsigned dev, const struct blk_log_entry
 		.submitted = r->clock,
 		.completed = NEVER,
 		.durable = NEVER,
+		.gone = NEVER,
 	};
 	if (e->data) {
 		n->data = malloc((size_t)e->len);
@@ -98,12 +99,24 @@ static void watched(void *arg, const struct blk_log_entry *e)
 {
 	struct watch *w = arg;
 
-	if (w->c->dead)
+	if (w->c->fuse.dead)
 		return;
 	if (e->completed == BLK_LOG_NEVER)
 		submitted(&w->c->rec, w->dev, e);
 	else
 		completed(&w->c->rec, w->dev, e);
+}
+
+void crash_gone(struct crash *c)
+{
+	c->rec.clock++;
+	for (size_t i = 0; i < c->rec.n; i++) {
+		struct entry *e = &c->rec.v[i];
+
+		if (e->pending)
+			e->gone = c->rec.clock;
+		e->pending = false;
+	}
 }
 
 /* ---- images ----------------------------------------------------------------------- */
@@ -206,7 +219,7 @@ static struct blk *lend(
 		how |= STORE_FIXED;
 	if (!log)
 		return store_lend(s, how, flags, NULL);
-	b = store_lend(s, how | STORE_YIELD, flags, &c->dead);
+	b = store_lend(s, how | STORE_YIELD, flags, &c->fuse);
 	c->watch[dev] = (struct watch){c, dev};
 	THR_ASSERT(!blk_log_open(&l, b, watched, &c->watch[dev], &thr_heap, NULL));
 	return l;

@@ -151,7 +151,8 @@ static size_t maybe_list(struct crash *c, uint64_t at, struct entry **list)
 
 		if (e->submitted > at)
 			break;
-		if (e->durable > at && (e->op == BLK_OP_TRUNCATE || has_bytes(c, e)))
+		if (e->durable > at && e->gone > at &&
+			(e->op == BLK_OP_TRUNCATE || has_bytes(c, e)))
 			list[n++] = e;
 	}
 	return n;

@@ -151,7 +151,7 @@ struct lent {
 	struct blk b;
 	struct store *s;
 	unsigned flags;
-	const bool *dead;
+	struct fuse *fuse;
 };
 
 static struct lent *lent_of(struct blk *b)
@@ -159,11 +159,15 @@ static struct lent *lent_of(struct blk *b)
 	return THR_CONTAINER(b, struct lent, b);
 }
 
-static int enter(struct lent *l)
+static int enter(struct lent *l, bool changes)
 {
+	struct fuse *f = l->fuse;
+
 	if (l->flags & STORE_YIELD && thr_in_fiber())
 		thr_yield();
-	return l->dead && *l->dead ? -THR_EIO : 0;
+	if (f && changes && f->left && !--f->left)
+		f->dead = true;
+	return f && f->dead ? -THR_EIO : 0;
 }
 
 static int leave(struct lent *l, int err)
@@ -176,7 +180,7 @@ static int leave(struct lent *l, int err)
 static int lent_preadv(struct blk *b, struct blk_req *r)
 {
 	struct lent *l = lent_of(b);
-	int err = enter(l);
+	int err = enter(l, false);
 
 	for (uint64_t at = 0; !err && at < r->len;) {
 		size_t n = (size_t)(r->len - at);
@@ -191,7 +195,7 @@ static int lent_preadv(struct blk *b, struct blk_req *r)
 static int lent_pwritev(struct blk *b, struct blk_req *r)
 {
 	struct lent *l = lent_of(b);
-	int err = enter(l);
+	int err = enter(l, true);
 
 	for (uint64_t at = 0; !err && at < r->len;) {
 		size_t n = (size_t)(r->len - at);
@@ -206,7 +210,7 @@ static int lent_pwritev(struct blk *b, struct blk_req *r)
 static int lent_zero(struct blk *b, struct blk_req *r)
 {
 	struct lent *l = lent_of(b);
-	int err = enter(l);
+	int err = enter(l, true);
 
 	if (!err)
 		store_write(l->s, r->off, NULL, r->len);
@@ -216,7 +220,7 @@ static int lent_zero(struct blk *b, struct blk_req *r)
 static int lent_discard(struct blk *b, struct blk_req *r)
 {
 	struct lent *l = lent_of(b);
-	int err = enter(l);
+	int err = enter(l, true);
 
 	if (!err && !(l->flags & STORE_STALE))
 		store_write(l->s, r->off, NULL, r->len);
@@ -225,13 +229,13 @@ static int lent_discard(struct blk *b, struct blk_req *r)
 
 static int lent_flush(struct blk *b)
 {
-	return leave(lent_of(b), enter(lent_of(b)));
+	return leave(lent_of(b), enter(lent_of(b), true));
 }
 
 static int lent_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_err *err)
 {
 	struct lent *l = lent_of(b);
-	int code = enter(l);
+	int code = enter(l, true);
 
 	(void)p;
 	if (code)
@@ -273,16 +277,18 @@ static const struct blk_ops lent_ops = {
 	.close = lent_close,
 };
 
-struct blk *store_lend(struct store *s, unsigned flags, unsigned blk_flags, const bool *dead)
+struct blk *store_lend(struct store *s, unsigned flags, unsigned blk_flags, struct fuse *f)
 {
 	struct lent *l = calloc(1, sizeof(*l));
 
 	THR_ASSERT(l);
 	blk_init(&l->b, &lent_ops, "image", blk_flags, &thr_heap);
 	blk_set_size(&l->b, s->size);
+	/* So that no flush comes between a write and its being done. */
+	l->b.fua = true;
 	l->b.grows = !(flags & STORE_FIXED);
 	l->s = s;
 	l->flags = flags;
-	l->dead = dead;
+	l->fuse = f;
 	return &l->b;
 }

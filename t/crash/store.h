@@ -34,8 +34,12 @@ enum store_flags {
 	STORE_STALE = 1u << 1, /* what is discarded stays what it was */
 	STORE_FIXED = 1u << 2, /* does not grow */
 };
-/* A device over @s, which stays when it is closed. Once *@dead, if there is one, every
- * request fails. */
-struct blk *store_lend(struct store *s, unsigned flags, unsigned blk_flags, const bool *dead);
+/* When it is cut off: every request fails from then on. */
+struct fuse {
+	bool dead;
+	unsigned left; /* so many changes until then; 0: no end of them */
+};
+/* A device over @s, which stays when it is closed. @f may be NULL. */
+struct blk *store_lend(struct store *s, unsigned flags, unsigned blk_flags, struct fuse *f);
 
 #endif

@@ -37,8 +37,10 @@ static struct op *begin(struct crash *c, enum op_kind kind)
 
 static bool end(struct crash *c, struct op *o, const char *what, int code)
 {
+	if (code)
+		return wrong(c, what, code);
 	o->ended = ++c->rec.clock;
-	return code ? wrong(c, what, code) : true;
+	return true;
 }
 
 /* ---- single requests ------------------------------------------------------------- */
@@ -308,17 +310,33 @@ static bool check(struct crash *c, unsigned fix, const char *what)
 	return true;
 }
 
+/* Some requests, in the middle of one of which the process dies. */
+static bool fail_soon(struct crash *c)
+{
+	c->fibers = 1;
+	c->fuse.left = 1 + rnd(c, 14);
+	for (unsigned i = 0; i < 12 && !c->fuse.dead && c->m.nops < OPS_MAX - 4; i++)
+		if (!request(c, 0) && !c->fuse.dead)
+			return false;
+	c->where[0] = 0;
+	return true;
+}
+
 /* The device is there no more, and the image goes as it is; what it then has is new, and
  * one of what it might have. */
 static bool do_cut(struct crash *c, bool repair)
 {
-	struct op *o = begin(c, OP_CUT), *fix = NULL;
+	struct op *o, *fix = NULL;
 	struct blk_err err = BLK_ERR_INIT;
 
-	c->dead = true;
+	if (rnd(c, 3) && !fail_soon(c))
+		return false;
+	o = begin(c, OP_CUT);
+	c->fuse.dead = true;
 	(void)fmt_close(c->image);
 	c->image = NULL;
-	c->dead = false;
+	crash_gone(c);
+	c->fuse = (struct fuse){false, 0};
 	if (!open_live(c, repair ? FMT_REPAIR : 0, &err))
 		return false;
 	o->len = o->size = blk_size(c->image);
@@ -357,7 +375,7 @@ bool crash_record(struct crash *c, const struct crash_row *row, uint64_t seed, u
 	c->row = row;
 	c->seed = seed;
 	c->rnd = seed * 0x1000193 + 7;
-	c->ops = THR_MIN(ops, OPS_MAX - 8);
+	c->ops = THR_MIN(ops, OPS_MAX - 20);
 	c->stale = seed % 2;
 	model_init(&c->m, row);
 	code = crash_make(c, &err);
