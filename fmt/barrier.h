@@ -19,6 +19,7 @@ enum fmt_barrier {
 	REFCOUNT_BEFORE_L2, /* and so are the counts of its clusters */
 	DROP_BEFORE_REUSE,  /* what drops a cluster is durable before it is used again */
 	PUNCH_AFTER_DROP,   /* and before its space is given back */
+	TABLE_BEFORE_ENTRY, /* a new table is durable before an entry points at it */
 	TABLE_MOVE,         /* a table's new place is durable before it is switched to */
 	COW_BITMAP,         /* cow: data is durable before its bit says so */
 	KEY_SLOT,           /* LUKS: key material is durable before its slot is on, or off */

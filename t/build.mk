@@ -4,6 +4,7 @@
 #   unit-y    t/unit/NAME.c      conf-y    t/conf/NAME.c
 #   interop-y t/interop/NAME.sh  perf-y    t/perf/NAME.c   perf-sh-y  t/perf/NAME.sh
 #   t-y       objects in t/ that every C test is linked with
+#   crash-y   t/crash/NAME.c: power cuts, whose rows are in t/crash/rows.c; make crash
 #   tool-y    programs t/NAME.c that scripts use, built as $B/t/NAME; linked with t-y too
 #   $(call on,A B) is y where CONFIG_A and CONFIG_B are on
 #   TIME_NAME seconds that NAME may take (default 60)
@@ -13,7 +14,8 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable layers install firmware menuconfig
+tree-y := runner kconfig buildable barriers layers install firmware menuconfig
+TIME_barriers := 600
 TIME_install := 300
 TIME_buildable := 120
 TIME_firmware := 300
@@ -157,6 +159,18 @@ interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRI
 TIME_qcow2_write := 120
 TIME_qcow2_order := 120
 
+# power cuts, for every format that is written
+crash-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_INFO \
+	FMT_OP_COMMIT FMT_OP_RESIZE BLK_LOG BLK_ERR_TEXT THR_FIBERS HOSTED
+crash-on := $(call on,$(crash-needs))
+t-$(crash-on) += $(addprefix crash/,model.o record.o rows.o state.o store.o verify.o work.o)
+crash-$(crash-on) += crash
+interop-$(call on,FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK BLK_FILE CLI_IO CLI_BENCH CLI_CONVERT CLI_CHECK) += kill
+TIME_kill := 120
+interop-$(crash-on) += crash_peer
+TIME_crash_peer := 120
+TIME_crash := 180
+
 # bad images (t/fixtures/README)
 hostile-needs := FMT_QCOW2 CZ_DEFLATE CLI_INFO CLI_CHECK CLI_MAP CLI_CONVERT
 ifeq ($(foreach s,$(hostile-needs),$(CONFIG_$(s))),$(foreach s,$(hostile-needs),y))
@@ -199,6 +213,7 @@ interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING
 interop-$(call on,CLI_MEASURE $(cli-all)) += measure
 asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
+perf-sh-$(call on,CLI_IO FMT_QCOW2_WRITE BLK_FILE) += flush
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120

@@ -7,6 +7,7 @@
  * and extensions, also those that we do not know, and fields that follow stay as
  * they are.
  */
+#include "fmt/barrier.h"
 #include "fmt/qcow2/write.h"
 
 #define SECTOR 512u
@@ -71,9 +72,19 @@ static void take_header(struct qcow2_header *to, const struct qcow2_header *h)
 	to->autoclear = h->autoclear;
 }
 
+/* Everything that the new header is about, and above all the new place of a table. */
+static int flush_before(struct qcow2 *q, const struct qcow2_header *h)
+{
+	bool moves = h->l1_off != q->h.l1_off || h->reft_off != q->h.reft_off;
+
+	if (moves && !FMT_BARRIER(TABLE_MOVE))
+		return 0;
+	return fmt_cache_flush(q->cache, q->blk.file);
+}
+
 int qcow2_header_switch(struct qcow2 *q, const struct qcow2_header *h)
 {
-	int err = fmt_cache_flush(q->cache, q->blk.file);
+	int err = flush_before(q, h);
 
 	if (!err)
 		err = write_header(q, h);

@@ -18,6 +18,7 @@
  * Decrements happen in a flush (or at close), so that what is free depends on the
  * order of requests and flushes only.
  */
+#include "fmt/barrier.h"
 #include "fmt/qcow2/write.h"
 
 /* With one thread of control nothing is atomic; a 32-bit processor could not do it. */
@@ -179,7 +180,9 @@ static bool take(struct qcow2 *q, struct dropped *d)
 	if (!p || part_is_empty(p))
 		return false;
 	*d = p->v[p->head];
-	if (d->seq > w->durable || !is_over(w, d->gen))
+	if (FMT_BARRIER(DROP_BEFORE_REUSE) && d->seq > w->durable)
+		return false;
+	if (!is_over(w, d->gen))
 		return false;
 	p->head++;
 	w->ndrops--;
@@ -232,7 +235,7 @@ static int run_of_ones(struct qcow2 *q, uint64_t cluster, uint64_t n, uint64_t *
 static void punch(struct qcow2 *q, const struct dropped *d)
 {
 	uint64_t at, n;
-	bool ones;
+	bool ones = false;
 
 	for (at = 0; at < d->n; at += n) {
 		struct blk_req r = {.flags = BLK_CHILD};
@@ -263,7 +266,7 @@ static void settle_one(struct qcow2 *q, struct dropped d)
 
 	for (; d.cluster < end; d.cluster += d.n) {
 		d.n = THR_MIN(end - d.cluster, PIECE);
-		if (d.flags & QCOW2_PUNCH)
+		if (d.flags & QCOW2_PUNCH && d.seq <= q->w->durable)
 			punch(q, &d);
 		qcow2_layout_lock(q);
 		qcow2_refcount_dec(q, d.cluster, d.n);
@@ -307,12 +310,32 @@ int qcow2_flush(struct blk *b)
 	return err;
 }
 
+/* In a build that is made to fail: drops are punched that are not durable yet. */
+static void punch_early(struct qcow2 *q)
+{
+	struct dropped d[PART];
+	unsigned n = 0, i;
+
+	fmt_cache_lock(q->cache);
+	for (const struct qcow2_drops *p = q->w->oldest; p; p = p->next)
+		for (i = p->head; i < p->tail && n < PART; i++)
+			if (p->v[i].flags & QCOW2_PUNCH)
+				d[n++] = p->v[i];
+	fmt_cache_unlock(q->cache);
+	for (i = 0; i < n; i++)
+		punch(q, &d[i]);
+}
+
 int qcow2_drops_bound(struct qcow2 *q)
 {
 	struct qcow2_write *w = q->w;
 	uint64_t gen;
 	bool full;
 
+	if (!FMT_BARRIER(DROP_BEFORE_REUSE))
+		settle(q);
+	if (!FMT_BARRIER(PUNCH_AFTER_DROP))
+		punch_early(q);
 	fmt_cache_lock(q->cache);
 	full = w->ndrops > QCOW2_DROPS_MAX;
 	gen = gen_now(w);

@@ -9,6 +9,7 @@
  * themselves. All of it is durable before the header, by one write within its
  * first sector, switches to it. Until then the image is what it was.
  */
+#include "fmt/barrier.h"
 #include "fmt/qcow2/check.h"
 #include "fmt/qcow2/write.h"
 
@@ -265,7 +266,7 @@ static int switch_over(struct rebuild *r, struct blk_err *err)
 
 	if (blk_size(file) < end)
 		ret = blk_truncate(file, end, BLK_PREALLOC_OFF, err);
-	if (!ret)
+	if (!ret && FMT_BARRIER(TABLE_MOVE))
 		ret = blk_flush(file);
 	if (ret)
 		return ret;

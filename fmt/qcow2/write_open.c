@@ -90,11 +90,17 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 		if (!ret)
 			ret = qcow2_meta_open(q, o->opts, err);
 	}
-	if (ret)
+	if (ret) {
 		detach(q);
-	else
-		q->blk.ops = &qcow2_rw_ops;
-	return ret;
+		return ret;
+	}
+	/* What those who had it open before have written may not be durable yet; who reads
+	 * it now, and flushes, relies on it. */
+	fmt_cache_lock(q->cache);
+	fmt_cache_wrote(q->cache, q->blk.file);
+	fmt_cache_unlock(q->cache);
+	q->blk.ops = &qcow2_rw_ops;
+	return 0;
 }
 
 /* Flushes until nothing is pending: requests have ended, so the second flush writes

@@ -30,6 +30,8 @@ static void rig_open(struct rig *g, const struct geo *geo)
 	assert_int_equal(
 		blk_log_open(&g->log, disk_lend(g->disk, 0), NULL, NULL, &thr_heap, NULL), 0);
 	g->b = image_open(g->log, g->backing, 0);
+	/* The first flush is for what others have left. */
+	assert_int_equal(blk_flush(g->b), 0);
 	g->seen = blk_log_count(g->log);
 }
 
@@ -344,6 +346,69 @@ static void test_drop_in_flush(void **state)
 	run_two(held_flush, drop_meanwhile, &h);
 	assert_true(h.over);
 	rig_close(&g);
+}
+
+/* ---- many who flush -------------------------------------------------------------- */
+
+#define GROUP 16u
+
+struct group {
+	struct rig g;
+	struct blk *file;
+	unsigned began, wrote, over;
+};
+
+static void group_flush(void *arg)
+{
+	struct group *p = arg;
+
+	put(&p->g, p->began++ * K, K, 1);
+	p->wrote++;
+	flush(&p->g);
+	p->over++;
+}
+
+/* The first flush is under way; the others come meanwhile. */
+static void group_let_go(void *arg)
+{
+	struct group *p = arg;
+
+	while (p->wrote < GROUP || !disk_held(p->file))
+		thr_yield();
+	for (unsigned i = 0; i < 10; i++)
+		thr_yield();
+	assert_int_equal(p->over, 0);
+	disk_let_go(p->file);
+}
+
+/* However many wait, they are served together: two device flushes for the one that came
+ * first, two for all the others. */
+static void test_group(void **state)
+{
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, 0};
+	struct thr_exec *e;
+	struct group p;
+	unsigned flushes = 0;
+
+	(void)state;
+	memset(&p, 0, sizeof(p));
+	p.g.disk = disk_new();
+	image_make(p.g.disk, &geo);
+	p.file = disk_lend(p.g.disk, 0);
+	assert_int_equal(blk_log_open(&p.g.log, p.file, NULL, NULL, &thr_heap, NULL), 0);
+	p.g.b = image_open(p.g.log, NULL, 0);
+	disk_hold(p.file, BLK_OP_FLUSH, 0, 1);
+	assert_int_equal(thr_exec_open(&e, &thr_heap), 0);
+	for (unsigned i = 0; i < GROUP; i++)
+		assert_int_equal(thr_spawn(e, group_flush, &p), 0);
+	assert_int_equal(thr_spawn(e, group_let_go, &p), 0);
+	thr_exec_run(e);
+	thr_exec_close(e);
+	assert_int_equal(p.over, GROUP);
+	for (const char *s = done(&p.g); *s; s++)
+		flushes += *s == 'f';
+	assert_int_equal(flushes, 4);
+	rig_close(&p.g);
 }
 
 /* ---- cuts -------------------------------------------------------------------------- */
@@ -694,7 +759,7 @@ static uint64_t states_wanted(void)
 
 	if (n)
 		return strtoull(n, NULL, 10);
-	return (w && *w) || (s && *s) ? 8 : 80;
+	return (w && *w) || (s && *s) ? 8 : 40;
 }
 
 static void crash_run(const struct geo *geo, uint64_t seed, unsigned fibers, uint64_t states)
@@ -749,6 +814,7 @@ int main(void)
 		cmocka_unit_test(test_drop),
 		cmocka_unit_test(test_in_flight),
 		cmocka_unit_test(test_drop_in_flush),
+		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_cuts),
 	};
 

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * t/crash/rows.c - what is cut: a row for each kind of image that can be written. Lengths
+ * are such that tables are made, grow and move within a few dozen operations.
+ */
+#include "t/crash/crash.h"
+
+#define QCOW2 (ROW_RESIZE | ROW_SYNC_SIZE)
+#define K     1024u
+
+/* clang-format off */
+#define CLUSTER(n) {"cluster_size", n}
+#define V2         {"compat", "0.10"}
+#define BITS(n)    {"refcount_bits", n}
+#define LAZY       {"lazy_refcounts", "on"}
+#define EXTENDED   {"extended_l2", "on"}
+/* clang-format on */
+
+const struct crash_row crash_rows[] = {
+	{
+		.name = "raw",
+		.format = "raw",
+		.size = 400 * K,
+		.flags = ROW_RESIZE | ROW_ANY_SIZE,
+	},
+	{
+		.name = "v2",
+		.format = "qcow2",
+		.create = {V2, CLUSTER("4096")},
+		.size = 900 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "v3",
+		.format = "qcow2",
+		.create = {CLUSTER("4096")},
+		.size = 900 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "v2-tiny-backing",
+		.format = "qcow2",
+		.create = {V2, CLUSTER("512")},
+		.size = 200 * K,
+		.backing = 150 * K,
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+	{
+		.name = "v3-tiny",
+		.format = "qcow2",
+		.create = {CLUSTER("512")},
+		.size = 200 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "v3-backing",
+		.format = "qcow2",
+		.create = {CLUSTER("4096")},
+		.size = 600 * K,
+		.backing = 800 * K,
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+	{
+		.name = "v3-over-qcow2",
+		.format = "qcow2",
+		.create = {CLUSTER("1024"), BITS("8")},
+		.size = 300 * K,
+		.backing = 200 * K,
+		.base_format = "qcow2",
+		.base = {CLUSTER("2048")},
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+	{
+		.name = "v3-64k",
+		.format = "qcow2",
+		.size = 1024 * K,
+		.backing = 700 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "bits-1",
+		.format = "qcow2",
+		.create = {CLUSTER("512"), BITS("1")},
+		.size = 200 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "bits-64",
+		.format = "qcow2",
+		.create = {CLUSTER("512"), BITS("64")},
+		.size = 300 * K,
+		.backing = 100 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "tables",
+		.format = "qcow2",
+		.create = {CLUSTER("512"), BITS("64")},
+		.size = 2800 * K,
+		.max = 4000 * K,
+		.flags = QCOW2 | ROW_LARGE,
+	},
+	{
+		.name = "device",
+		.format = "qcow2",
+		.create = {CLUSTER("2048")},
+		.size = 400 * K,
+		.backing = 100 * K,
+		.file_size = 6144 * K,
+		.flags = QCOW2 | ROW_FIXED_FILE,
+	},
+	{
+		.name = "lazy",
+		.format = "qcow2",
+		.create = {CLUSTER("512"), LAZY},
+		.size = 200 * K,
+		.backing = 100 * K,
+		.flags = QCOW2 | ROW_DIRTY,
+	},
+	{
+		.name = "lazy-4k",
+		.format = "qcow2",
+		.create = {CLUSTER("4096"), LAZY},
+		.size = 900 * K,
+		.flags = QCOW2 | ROW_DIRTY,
+	},
+	{
+		.name = "extl2",
+		.format = "qcow2",
+		.create = {CLUSTER("16384"), EXTENDED},
+		.size = 800 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "extl2-backing",
+		.format = "qcow2",
+		.create = {CLUSTER("16384"), EXTENDED},
+		.size = 500 * K,
+		.backing = 400 * K,
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+	{.name = NULL},
+};
