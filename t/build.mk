@@ -81,6 +81,7 @@ fmt-tests := $(if $(call on,$(fmt-disk)),fmt_probe) \
 	$(if $(call on,$(fmt-disk) FMT_OP_INFO FMT_OP_CHECK FMT_OP_RESIZE),fmt_raw) \
 	$(if $(call on,$(fmt-disk) FMT_OP_MAP FMT_OP_CONVERT),fmt_map)
 fmt-par := $(if $(call on,$(fmt-disk) FMT_OP_CONVERT),fmt_convert) \
+	$(if $(call on,$(fmt-disk) FMT_OP_CHECKSUM),fmt_checksum) \
 	$(if $(call on,$(fmt-disk) FMT_OP_COMPARE),fmt_compare) \
 	$(if $(call on,FMT_RAW BLK_FILE THR_FIBERS FMT_QCOW2_CREATE FMT_OP_CREATE),fmt_chain)
 unit-y += $(fmt-tests) $(fmt-par)

@@ -5,6 +5,8 @@
 #include "fmt/drivers.h"
 #include "fmt/op/checksum.h"
 
+#define SECTOR 512u
+
 struct worker {
 	struct checksum *cs;
 	struct checksum_piece p;
@@ -193,7 +195,8 @@ static int run_workers(struct checksum *cs)
 	if (!w)
 		return -THR_ENOMEM;
 	/* With plain, those in the ring have one each. */
-	fmt_bufs_init(&cs->bufs, n + (cs->sum.plain ? CHECKSUM_RING : 0), cs->chunk, cs->mem);
+	fmt_bufs_init(&cs->bufs, n + (cs->sum.plain ? CHECKSUM_RING : 0),
+		cs->chunk + cs->segs * sizeof(struct checksum_seg), cs->mem);
 	cs->workers = n;
 	thr_group_init(&g);
 	for (unsigned i = 0; i < n; i++)
@@ -263,6 +266,7 @@ static int prepare(struct checksum *cs, struct fmt_checksum *c, struct blk_err *
 	if (c->plain)
 		cs->block = FMT_CHECKSUM_BLOCK;
 	cs->chunk = THR_MAX(CHECKSUM_CHUNK, cs->block);
+	cs->segs = cs->chunk / SECTOR + 2;
 	cs->total = length_of(c);
 	thr_mutex_init(&cs->source);
 	thr_mutex_init(&cs->lock);

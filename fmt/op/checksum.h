@@ -21,7 +21,6 @@
 #define CHECKSUM_CHUNK   (256u << 10) /* stays in a processor's cache */
 #define CHECKSUM_WORKERS 32u
 #define CHECKSUM_RING    32u
-#define CHECKSUM_SEGS    64u
 
 struct checksum_seg {
 	uint32_t off, len; /* in the piece */
@@ -32,8 +31,9 @@ struct checksum_piece {
 	uint64_t off, len;
 	bool zero;      /* all of it, and len is any */
 	unsigned place; /* in the ring */
-	unsigned nsegs; /* of data: what is to be read of it */
-	struct checksum_seg segs[CHECKSUM_SEGS];
+	/* Of data: what is to be read of it. Behind its buffer. */
+	struct checksum_seg *segs;
+	unsigned nsegs;
 };
 
 /* A place in the ring. */
@@ -65,6 +65,7 @@ struct checksum {
 	const char *digest;
 	uint64_t total; /* UINT64_MAX: a stream */
 	uint32_t block, chunk;
+	unsigned segs;           /* so many there is room for, behind each buffer */
 	struct checksum_sum sum; /* its update belongs to who has set feeding */
 	struct thr_mutex source; /* the cursor, and the reading of a stream; taken first */
 	uint64_t pos;
@@ -86,8 +87,8 @@ struct checksum {
 	int fail_code;
 };
 
-/* checksum_plan.c: the next piece; false where there is none. Waits for a place. Of a
- * stream the piece is read into @buf already. */
+/* checksum_plan.c: the next piece; false where there is none. Waits for a place. @buf has
+ * room for a chunk and its segs; of a stream, what is in the piece is in it already. */
 bool fmt_checksum_next(struct checksum *cs, struct checksum_piece *p, uint8_t *buf);
 /* Records an error; the one that comes first in the image counts. */
 void fmt_checksum_fail(struct checksum *cs, enum blk_err_id id, int code, uint64_t off);

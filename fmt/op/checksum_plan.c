@@ -77,8 +77,8 @@ static void add_seg(struct checksum_piece *p, uint64_t off, uint64_t len, bool z
 		.off = (uint32_t)(off - p->off), .len = (uint32_t)len, .zero = zero};
 }
 
-/* There are more parts than there is room for: what is left of this block is read, and
- * the piece ends with it. Returns that end. */
+/* There are more parts than there is room for, which are shorter than sectors: what is left
+ * of this block is read, and the piece ends with it. Returns that end. */
 static uint64_t fill_up(struct checksum *cs, struct checksum_piece *p, uint64_t end)
 {
 	uint64_t up = THR_MIN(thr_align_up(cs->pos, cs->block), end);
@@ -113,7 +113,7 @@ static int collect(struct checksum *cs, struct checksum_piece *p)
 
 		if (err)
 			return err;
-		if (p->nsegs == CHECKSUM_SEGS - 1) {
+		if (p->nsegs == cs->segs - 1) {
 			end = fill_up(cs, p, end);
 			break;
 		}
@@ -198,6 +198,7 @@ bool fmt_checksum_next(struct checksum *cs, struct checksum_piece *p, uint8_t *b
 {
 	bool found = false;
 
+	p->segs = (struct checksum_seg *)(void *)(buf + cs->chunk);
 	thr_mutex_lock(&cs->source);
 	if (!cs->over && !__atomic_load_n(&cs->failed, __ATOMIC_RELAXED))
 		found = cs->c->image ? plan(cs, p) : pull(cs, p, buf);
