@@ -94,6 +94,17 @@ struct tally {
 	unsigned good, bad_lines, unread, wrong;
 };
 
+/* As in coreutils: only what has a newline is not shown as it is. */
+static void say_name(const char *name)
+{
+	if (strchr(name, '\n')) {
+		putchar('\\');
+		put_name(stdout, name);
+	} else {
+		fputs(name, stdout);
+	}
+}
+
 static void say(
 	const struct checksum_args *a, struct cli_json *j, const char *name, const char *result)
 {
@@ -106,8 +117,7 @@ static void say(
 	}
 	if (a->quiet && !strcmp(result, "OK"))
 		return;
-	fputs(escape(name), stdout);
-	put_name(stdout, name);
+	say_name(name);
 	printf(": %s\n", result);
 }
 
