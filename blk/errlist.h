@@ -30,6 +30,7 @@ BLK_ERR(NO_ENGINE, "The I/O engine '%s' does not work here")
 BLK_ERR(FILE_SHRANK, "The file has shrunk: it ends before offset %o")
 BLK_ERR(PREALLOC, "Preallocation mode '%s' is not supported here")
 BLK_ERR(NBD_NAME, "It names no NBD server")
+BLK_ERR(NBD_LIBRARY, "The NBD library cannot be loaded: %s")
 BLK_ERR(NBD_CONNECT, "Failed to connect to the NBD server: %s")
 BLK_ERR(NBD_BLOCK, "The NBD server demands blocks of %v bytes")
 

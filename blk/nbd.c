@@ -245,7 +245,7 @@ static int connect_first(struct blk_nbd *d, unsigned flags, struct blk_err *err)
 		return code;
 	code = check_traits(&n.traits, flags, err);
 	if (code) {
-		nbd_close(n.h);
+		libnbd.close(n.h);
 		return code;
 	}
 	d->traits = n.traits;
@@ -258,8 +258,10 @@ static int nbd_open(struct blk **out, const struct blk_open *o, struct blk_err *
 {
 	struct nbd_target to;
 	struct blk_nbd *d;
-	int code = blk_nbd_target_init(&to, o, err);
+	int code = blk_nbd_need(err);
 
+	if (!code)
+		code = blk_nbd_target_init(&to, o, err);
 	if (code)
 		return code;
 	d = (struct blk_nbd *)thr_get(o->mem, sizeof(*d), 64);
