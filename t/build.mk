@@ -61,7 +61,9 @@ unit-$(CONFIG_BLK_NBD) += blk_nbd $(if $(CONFIG_BLK_WRITE),blk_nbd_io)
 tsan-$(call on,BLK_NBD BLK_WRITE) += blk_nbd_io
 TIME_blk_nbd_io := 120
 interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECK) += nbd
+interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECKSUM CLI_BENCH CLI_IO CLI_CREATE CLI_RESIZE) += nbd_ends
 TIME_nbd := 120
+TIME_nbd_ends := 120
 perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
 
