@@ -163,4 +163,18 @@ END
 else
 	ok 0 'nbd-server # SKIP it is not installed'
 fi
+
+# ---- libnbd is not needed before it is
+if grep -q '^CONFIG_BLK_NBD_DLOPEN=y' "${O:-$B}/.config" 2>/dev/null; then
+	mkdir lib
+	echo nothing >lib/libnbd.so.0
+	says 0 'file format: raw' info -f raw a.raw
+	LD_LIBRARY_PATH=$work/lib
+	export LD_LIBRARY_PATH
+	says 1 'The NBD library cannot be loaded' info "$uri"
+	says 0 'file format: raw' info -f raw a.raw
+	unset LD_LIBRARY_PATH
+else
+	ok 0 'without libnbd # SKIP this build is linked with it'
+fi
 done_testing
