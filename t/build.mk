@@ -90,6 +90,7 @@ unit-y += $(fmt-tests) $(fmt-par)
 vg-y += $(fmt-tests) $(fmt-par)
 tsan-y += $(fmt-par)
 TIME_fmt_convert := 120
+TIME_fmt_checksum := 240
 
 # qcow2, read, created and checked
 qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT
