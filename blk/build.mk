@@ -10,7 +10,10 @@ blk-lib-BLK_FILE_AIO := aio
 blk-lib-BLK_FILE_URING := uring
 
 blk-$(CONFIG_BLK_NBD) += nbd.o nbd_name.o nbd_dial.o nbd_source.o nbd_revive.o
-blk-lib-BLK_NBD := nbd
+blk-$(CONFIG_BLK_NBD_DLOPEN) += nbd_load.o
+blk-$(CONFIG_BLK_NBD_LINK) += nbd_link.o
+blk-lib-BLK_NBD_DLOPEN := nbd-loaded
+blk-lib-BLK_NBD_LINK := nbd
 
 blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
 blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o

@@ -245,7 +245,7 @@ static int connect_first(struct blk_nbd *d, unsigned flags, struct blk_err *err)
 		return code;
 	code = check_traits(&n.traits, flags, err);
 	if (code) {
-		nbd_close(n.h);
+		libnbd.close(n.h);
 		return code;
 	}
 	d->traits = n.traits;
@@ -258,8 +258,10 @@ static int nbd_open(struct blk **out, const struct blk_open *o, struct blk_err *
 {
 	struct nbd_target to;
 	struct blk_nbd *d;
-	int code = blk_nbd_target_init(&to, o, err);
+	int code = blk_nbd_need(err);
 
+	if (!code)
+		code = blk_nbd_target_init(&to, o, err);
 	if (code)
 		return code;
 	d = (struct blk_nbd *)thr_get(o->mem, sizeof(*d), 64);
@@ -283,8 +285,51 @@ static int nbd_open(struct blk **out, const struct blk_open *o, struct blk_err *
 	return 0;
 }
 
+/* The first blocks, where formats have their magic. */
+static int clear_start(struct blk *b)
+{
+	struct thr_iov v = {.len = (size_t)THR_MIN(blk_size(b), THR_MAX(b->align, GRAIN))};
+	struct blk_req r = {.len = v.len, .iov = &v, .niov = 1};
+	int err;
+
+	if (!r.len || !nbd_zero_range(b, &r))
+		return 0;
+	v.base = thr_zget(b->mem, v.len);
+	if (!v.base)
+		return -ENOMEM;
+	err = nbd_pwritev(b, &r);
+	thr_put(b->mem, v.base, v.len);
+	return err;
+}
+
+/* There is no making exports: one that is there is emptied as far as it takes for nobody to
+ * see in it what it was. */
+static int nbd_make(const char *name, uint64_t size, enum blk_prealloc p,
+	const struct thr_alloc *mem, struct blk_err *err)
+{
+	struct blk_open o = {.name = name, .flags = BLK_RDWR, .mem = mem};
+	struct blk *b;
+	int code;
+
+	if (p != BLK_PREALLOC_OFF)
+		return blk_fail_str(err, -ENOTSUP, BLK_E_PREALLOC, "falloc or full");
+	code = nbd_open(&b, &o, err);
+	if (code)
+		return code;
+	if (size > blk_size(b)) {
+		code = blk_fail(err, -ENOSPC, BLK_E_CANNOT_GROW, 0, blk_size(b));
+	} else {
+		code = clear_start(b);
+		if (code)
+			blk_fail(err, code, BLK_E_SYS, 0, 0);
+	}
+	blk_close(b);
+	return code;
+}
+
 const struct blk_driver blk_nbd_driver = {
 	.name = "nbd",
 	.keys = blk_nbd_keys,
 	.open = nbd_open,
+	.create = nbd_make,
 };

@@ -14,9 +14,9 @@
 #ifndef BLK_NBD_H
 #define BLK_NBD_H
 
-#include <libnbd.h>
 #include <pthread.h>
 
+#include "blk/nbd_lib.h"
 #include "blk/private.h"
 
 /* ---- where the server is (nbd_name.c) ----------------------------------------- */

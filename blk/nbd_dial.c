@@ -35,8 +35,8 @@ bool blk_nbd_passing(const struct nbd_dial *d, int code)
 /* libnbd keeps its last error by thread. */
 static int blame(struct nbd_dial *d)
 {
-	const char *s = nbd_get_error();
-	int e = nbd_get_errno();
+	const char *s = libnbd.get_error();
+	int e = libnbd.get_errno();
 
 	snprintf(d->text, sizeof(d->text), "%s", s ? s : "it has closed the connection");
 	return -(e ? e : s ? EIO : ECONNRESET);
@@ -50,26 +50,26 @@ static int set_up_tls(struct nbd_handle *h, const struct nbd_target *t)
 		[NBD_TLS_REQUIRE] = LIBNBD_TLS_REQUIRE,
 	};
 
-	if (t->tls != NBD_TLS_UNSET && !t->uri && nbd_set_tls(h, mode[t->tls]))
+	if (t->tls != NBD_TLS_UNSET && !t->uri && libnbd.set_tls(h, mode[t->tls]))
 		return -1;
-	if (t->tls_certificates && nbd_set_tls_certificates(h, t->tls_certificates))
+	if (t->tls_certificates && libnbd.set_tls_certificates(h, t->tls_certificates))
 		return -1;
-	if (t->tls_psk_file && nbd_set_tls_psk_file(h, t->tls_psk_file))
+	if (t->tls_psk_file && libnbd.set_tls_psk_file(h, t->tls_psk_file))
 		return -1;
-	if (t->tls_username && nbd_set_tls_username(h, t->tls_username))
+	if (t->tls_username && libnbd.set_tls_username(h, t->tls_username))
 		return -1;
-	return t->tls_verify ? 0 : nbd_set_tls_verify_peer(h, false);
+	return t->tls_verify ? 0 : libnbd.set_tls_verify_peer(h, false);
 }
 
 static int set_up(struct nbd_handle *h, const struct nbd_target *t)
 {
 	/* Sizes that are no multiple of the block size end so: the server's affair.
 	 * A read's buffer is not cleared first: libnbd counts what arrives. */
-	if (nbd_set_strict_mode(h, LIBNBD_STRICT_MASK & ~LIBNBD_STRICT_ALIGN) ||
-		nbd_set_pread_initialize(h, false) ||
-		nbd_add_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) ||
-		nbd_set_uri_allow_local_file(h, true) ||
-		(!t->uri && nbd_set_export_name(h, t->export)))
+	if (libnbd.set_strict_mode(h, LIBNBD_STRICT_MASK & ~LIBNBD_STRICT_ALIGN) ||
+		libnbd.set_pread_initialize(h, false) ||
+		libnbd.add_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) ||
+		libnbd.set_uri_allow_local_file(h, true) ||
+		(!t->uri && libnbd.set_export_name(h, t->export)))
 		return -1;
 	return set_up_tls(h, t);
 }
@@ -77,18 +77,18 @@ static int set_up(struct nbd_handle *h, const struct nbd_target *t)
 static int start(struct nbd_handle *h, const struct nbd_target *t)
 {
 	if (t->uri)
-		return nbd_aio_connect_uri(h, t->uri);
+		return libnbd.aio_connect_uri(h, t->uri);
 	if (t->path)
-		return nbd_aio_connect_unix(h, t->path);
+		return libnbd.aio_connect_unix(h, t->path);
 	if (t->cid)
-		return nbd_aio_connect_vsock(h, (uint32_t)strtoul(t->cid, NULL, 10),
+		return libnbd.aio_connect_vsock(h, (uint32_t)strtoul(t->cid, NULL, 10),
 			(uint32_t)strtoul(t->port, NULL, 10));
-	return nbd_aio_connect_tcp(h, t->host, t->port);
+	return libnbd.aio_connect_tcp(h, t->host, t->port);
 }
 
 static bool over(struct nbd_handle *h)
 {
-	return nbd_aio_is_dead(h) || nbd_aio_is_closed(h);
+	return libnbd.aio_is_dead(h) || libnbd.aio_is_closed(h);
 }
 
 /* Until @there says so. */
@@ -105,7 +105,7 @@ static int see_through(struct nbd_dial *d, int (*there)(struct nbd_handle *h))
 			snprintf(d->text, sizeof(d->text), "it does not answer");
 			return -ETIMEDOUT;
 		}
-		n = nbd_poll(d->h, (int)THR_MIN(ms, 1000));
+		n = libnbd.poll(d->h, (int)THR_MIN(ms, 1000));
 		if (n < 0)
 			return blame(d);
 	}
@@ -114,7 +114,7 @@ static int see_through(struct nbd_dial *d, int (*there)(struct nbd_handle *h))
 
 static uint64_t block_size(struct nbd_handle *h, int which)
 {
-	int64_t n = nbd_get_block_size(h, which);
+	int64_t n = libnbd.get_block_size(h, which);
 
 	return n > 0 ? (uint64_t)n : 0;
 }
@@ -123,7 +123,7 @@ static int ask_traits(struct nbd_dial *d)
 {
 	struct nbd_traits *t = &d->traits;
 	struct nbd_handle *h = d->h;
-	int64_t size = nbd_get_size(h);
+	int64_t size = libnbd.get_size(h);
 
 	if (size < 0)
 		return blame(d);
@@ -131,15 +131,15 @@ static int ask_traits(struct nbd_dial *d)
 	t->min = block_size(h, LIBNBD_SIZE_MINIMUM);
 	t->pref = block_size(h, LIBNBD_SIZE_PREFERRED);
 	t->max = block_size(h, LIBNBD_SIZE_MAXIMUM);
-	t->read_only = nbd_is_read_only(h) > 0;
-	t->multi = nbd_can_multi_conn(h) > 0;
-	t->extents = nbd_can_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) > 0;
-	t->flush = nbd_can_flush(h) > 0;
-	t->fua = nbd_can_fua(h) > 0;
-	t->trim = nbd_can_trim(h) > 0;
-	t->zero = nbd_can_zero(h) > 0;
-	t->fast_zero = nbd_can_fast_zero(h) > 0;
-	t->tls = nbd_get_tls_negotiated(h) > 0;
+	t->read_only = libnbd.is_read_only(h) > 0;
+	t->multi = libnbd.can_multi_conn(h) > 0;
+	t->extents = libnbd.can_meta_context(h, LIBNBD_CONTEXT_BASE_ALLOCATION) > 0;
+	t->flush = libnbd.can_flush(h) > 0;
+	t->fua = libnbd.can_fua(h) > 0;
+	t->trim = libnbd.can_trim(h) > 0;
+	t->zero = libnbd.can_zero(h) > 0;
+	t->fast_zero = libnbd.can_fast_zero(h) > 0;
+	t->tls = libnbd.get_tls_negotiated(h) > 0;
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static int dial(void *arg)
 	int code = 0;
 
 	d->reached = false;
-	d->h = nbd_create();
+	d->h = libnbd.create();
 	if (!d->h)
 		return blame(d);
 	if (set_up(d->h, d->to) || start(d->h, d->to))
@@ -157,11 +157,11 @@ static int dial(void *arg)
 	else
 		d->reached = true;
 	if (d->reached)
-		code = see_through(d, nbd_aio_is_ready);
+		code = see_through(d, libnbd.aio_is_ready);
 	if (!code)
 		code = ask_traits(d);
 	if (code) {
-		nbd_close(d->h);
+		libnbd.close(d->h);
 		d->h = NULL;
 	}
 	return code;
@@ -230,14 +230,14 @@ static int take_list(struct list *l)
 	struct nbd_dial *d = &l->dial;
 	int code;
 
-	if (nbd_set_opt_mode(d->h, true) || set_up(d->h, d->to) || start(d->h, d->to))
+	if (libnbd.set_opt_mode(d->h, true) || set_up(d->h, d->to) || start(d->h, d->to))
 		return blame(d);
-	code = see_through(d, nbd_aio_is_negotiating);
+	code = see_through(d, libnbd.aio_is_negotiating);
 	if (code)
 		return code;
-	if (nbd_aio_opt_list(d->h, each, done))
+	if (libnbd.aio_opt_list(d->h, each, done))
 		return blame(d);
-	code = see_through(d, nbd_aio_is_negotiating);
+	code = see_through(d, libnbd.aio_is_negotiating);
 	if (!code && !l->done)
 		code = blame(d);
 	return code ? code : l->code;
@@ -248,11 +248,11 @@ static int list(void *arg)
 	struct list *l = (struct list *)arg;
 	int code;
 
-	l->dial.h = nbd_create();
+	l->dial.h = libnbd.create();
 	if (!l->dial.h)
 		return blame(&l->dial);
 	code = take_list(l);
-	nbd_close(l->dial.h);
+	libnbd.close(l->dial.h);
 	return code;
 }
 
@@ -263,8 +263,10 @@ int blk_nbd_list(const struct blk_open *o,
 	struct nbd_target t;
 	struct list *l;
 	struct entry *e;
-	int code = blk_nbd_target_init(&t, o, err);
+	int code = blk_nbd_need(err);
 
+	if (!code)
+		code = blk_nbd_target_init(&t, o, err);
 	if (code)
 		return code;
 	l = (struct list *)thr_zget(&thr_heap, sizeof(*l));

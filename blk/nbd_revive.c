@@ -39,7 +39,7 @@ static int dial(struct nbd_link *l, uint64_t until, bool *passing)
 	if (err)
 		return err;
 	if (!still_fits(&l->dev->traits, &d.traits)) {
-		nbd_close(d.h);
+		libnbd.close(d.h);
 		return -EPROTO;
 	}
 	blk_nbd_link_use(l, d.h);

@@ -60,7 +60,7 @@ static void watch_all(struct nbd_link *l, int op)
 
 static uint32_t wanted(const struct nbd_link *l)
 {
-	unsigned dir = nbd_aio_get_direction(l->h);
+	unsigned dir = libnbd.aio_get_direction(l->h);
 
 	return (dir & LIBNBD_AIO_DIRECTION_READ ? (uint32_t)EPOLLIN : 0) |
 	       (dir & LIBNBD_AIO_DIRECTION_WRITE ? (uint32_t)EPOLLOUT : 0);
@@ -91,7 +91,7 @@ static void finish(struct nbd_req *q, int err)
 static void hang_up(struct nbd_link *l)
 {
 	watch_all(l, EPOLL_CTL_DEL);
-	nbd_close(l->h);
+	libnbd.close(l->h);
 	l->h = NULL;
 	l->fd = -1;
 	while (l->inflight)
@@ -113,7 +113,7 @@ static void settle(struct nbd_link *l)
 {
 	uint32_t want;
 
-	if (nbd_aio_is_dead(l->h) || nbd_aio_is_closed(l->h)) {
+	if (libnbd.aio_is_dead(l->h) || libnbd.aio_is_closed(l->h)) {
 		lose(l);
 		return;
 	}
@@ -133,7 +133,7 @@ static bool move_on(struct nbd_link *l)
 
 	pthread_mutex_lock(&l->lock);
 	if (l->h) {
-		while (moves < MOVES && nbd_poll(l->h, 0) > 0)
+		while (moves < MOVES && libnbd.poll(l->h, 0) > 0)
 			moves++;
 		more = moves == MOVES;
 		settle(l);
@@ -170,17 +170,17 @@ static int64_t issue(struct nbd_handle *h, struct nbd_req *q)
 
 	switch (q->op) {
 	case NBD_OP_READ:
-		return nbd_aio_pread(h, q->buf, (size_t)q->len, q->off, done, q->flags);
+		return libnbd.aio_pread(h, q->buf, (size_t)q->len, q->off, done, q->flags);
 	case NBD_OP_WRITE:
-		return nbd_aio_pwrite(h, q->buf, (size_t)q->len, q->off, done, q->flags);
+		return libnbd.aio_pwrite(h, q->buf, (size_t)q->len, q->off, done, q->flags);
 	case NBD_OP_ZERO:
-		return nbd_aio_zero(h, q->len, q->off, done, q->flags);
+		return libnbd.aio_zero(h, q->len, q->off, done, q->flags);
 	case NBD_OP_TRIM:
-		return nbd_aio_trim(h, q->len, q->off, done, q->flags);
+		return libnbd.aio_trim(h, q->len, q->off, done, q->flags);
 	case NBD_OP_FLUSH:
-		return nbd_aio_flush(h, done, q->flags);
+		return libnbd.aio_flush(h, done, q->flags);
 	case NBD_OP_STATUS:
-		return nbd_aio_block_status(h, q->len, q->off, extents, done, q->flags);
+		return libnbd.aio_block_status(h, q->len, q->off, extents, done, q->flags);
 	}
 	return -1;
 }
@@ -205,8 +205,8 @@ static void submit(struct nbd_req *q)
 	l->inflight = q;
 	/* Our own fibers do not run before run() returns: q is still there. */
 	if (issue(l->h, q) < 0 && q->submitted) {
-		err = nbd_get_errno();
-		if (!nbd_aio_is_dead(l->h) && !nbd_aio_is_closed(l->h))
+		err = libnbd.get_errno();
+		if (!libnbd.aio_is_dead(l->h) && !libnbd.aio_is_closed(l->h))
 			finish(q, err ? -err : -EIO);
 	}
 	settle(l);
@@ -485,7 +485,7 @@ void blk_nbd_link_use(struct nbd_link *l, struct nbd_handle *h)
 	pthread_mutex_lock(&l->lock);
 	l->h = h;
 	l->gen++;
-	l->fd = nbd_aio_get_fd(h);
+	l->fd = libnbd.aio_get_fd(h);
 	l->want = wanted(l);
 	watch_all(l, EPOLL_CTL_ADD);
 	pthread_mutex_unlock(&l->lock);
@@ -499,7 +499,7 @@ void blk_nbd_link_fini(struct nbd_link *l)
 	pthread_mutex_unlock(&seats_lock);
 	pthread_mutex_lock(&l->lock);
 	if (l->h) {
-		(void)nbd_aio_disconnect(l->h, 0);
+		(void)libnbd.aio_disconnect(l->h, 0);
 		hang_up(l);
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -28,6 +28,7 @@ int cli_create(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_checksum(int argc, char **argv);
 int cli_commit(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_map(int argc, char **argv);

@@ -27,6 +27,11 @@ const char *cli_prog = "platter";
 	{"check", cli_check,                                                                   \
 		"[-q] [-f fmt] [--output=ofmt] [-r [leaks | all]] [-T src_cache] [-U] "        \
 		"filename"},
+#define ROW_CHECKSUM                                                                           \
+	{"checksum", cli_checksum,                                                             \
+		"[-f fmt] [-T src_cache] [-p] [-q] [-U] [--digest name] [--block-size size] "  \
+		"[--plain] [--check] [--output=ofmt] [-m num_coroutines] [--threads n] "       \
+		"filename [filename2 [...]]"},
 #define ROW_COMMIT                                                                             \
 	{"commit", cli_commit,                                                                 \
 		"[-q] [-f fmt] [-t cache] [-b base] [-r rate] [-d] [-p] [--threads n] "        \
@@ -64,32 +69,35 @@ static const struct cli_command commands[] = {
 #ifdef CONFIG_CLI_CHECK
 		ROW_CHECK
 #endif
+#ifdef CONFIG_CLI_CHECKSUM
+			ROW_CHECKSUM
+#endif
 #ifdef CONFIG_CLI_COMMIT
-			ROW_COMMIT
+				ROW_COMMIT
 #endif
 #ifdef CONFIG_CLI_COMPARE
-				ROW_COMPARE
+					ROW_COMPARE
 #endif
 #ifdef CONFIG_CLI_CONVERT
-					ROW_CONVERT
+						ROW_CONVERT
 #endif
 #ifdef CONFIG_CLI_CREATE
-						ROW_CREATE
+							ROW_CREATE
 #endif
 #ifdef CONFIG_CLI_INFO
-							ROW_INFO
+								ROW_INFO
 #endif
 #ifdef CONFIG_CLI_IO
-								ROW_IO
+									ROW_IO
 #endif
 #ifdef CONFIG_CLI_MAP
-									ROW_MAP
+										ROW_MAP
 #endif
 #ifdef CONFIG_CLI_MEASURE
-										ROW_MEASURE
+											ROW_MEASURE
 #endif
 #ifdef CONFIG_CLI_RESIZE
-											ROW_RESIZE
+												ROW_RESIZE
 #endif
 	{NULL, NULL, NULL},
 };

@@ -135,6 +135,10 @@ size_t cz_digest_size(enum cz_digest_id id);
  * -ENOTSUP where the OpenSSL of this machine does not have it. */
 struct cz_digest_ctx;
 int cz_digest_new(struct cz_digest_ctx **d, const struct thr_alloc *mem, enum cz_digest_id id);
+/* By a name as above or, where it is none of those, one that OpenSSL knows
+ * ("sha512-256"). -ENOTSUP also for a name that means nothing. */
+int cz_digest_named(struct cz_digest_ctx **d, const struct thr_alloc *mem, const char *name);
+size_t cz_digest_ctx_size(const struct cz_digest_ctx *d); /* bytes of its digests */
 void cz_digest_free(struct cz_digest_ctx *d);
 int cz_digest_update(struct cz_digest_ctx *d, const void *p, size_t len);
 int cz_digest_final(struct cz_digest_ctx *d, void *out);

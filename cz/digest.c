@@ -66,18 +66,18 @@ size_t cz_digest_size(enum cz_digest_id id)
 	return (unsigned)id < THR_ARRAY_SIZE(rows) ? rows[id].size : 0;
 }
 
-int cz_md_init(struct cz_md *m, enum cz_digest_id id)
+static int md_init(struct cz_md *m, const char *evp)
 {
 	int err = -THR_ENOTSUP;
 	EVP_MD *md;
+	int size;
 
 	memset(m, 0, sizeof(*m));
-	m->size = cz_digest_size(id);
-	if (!m->size)
-		return -THR_EINVAL;
-	md = cz_ossl_md(&m->ossl, rows[id].evp);
-	if (!md)
+	md = cz_ossl_md(&m->ossl, evp);
+	size = md ? EVP_MD_get_size(md) : 0;
+	if (size <= 0 || size > CZ_DIGEST_MAX)
 		goto out;
+	m->size = (size_t)size;
 	err = -THR_ENOMEM;
 	m->ctx = EVP_MD_CTX_new();
 	if (m->ctx && EVP_DigestInit_ex2(m->ctx, md, NULL))
@@ -87,6 +87,13 @@ out:
 	if (err)
 		cz_md_fini(m);
 	return err;
+}
+
+int cz_md_init(struct cz_md *m, enum cz_digest_id id)
+{
+	if (!cz_digest_size(id))
+		return -THR_EINVAL;
+	return md_init(m, rows[id].evp);
 }
 
 void cz_md_fini(struct cz_md *m)
@@ -100,7 +107,7 @@ struct cz_digest_ctx {
 	const struct thr_alloc *mem;
 };
 
-int cz_digest_new(struct cz_digest_ctx **out, const struct thr_alloc *mem, enum cz_digest_id id)
+static int digest_new(struct cz_digest_ctx **out, const struct thr_alloc *mem, const char *evp)
 {
 	struct cz_digest_ctx *d = thr_zget(mem, sizeof(*d));
 	int err;
@@ -108,12 +115,29 @@ int cz_digest_new(struct cz_digest_ctx **out, const struct thr_alloc *mem, enum 
 	if (!d)
 		return -THR_ENOMEM;
 	d->mem = mem;
-	err = cz_md_init(&d->md, id);
+	err = md_init(&d->md, evp);
 	if (err)
 		thr_put(mem, d, sizeof(*d));
 	else
 		*out = d;
 	return err;
+}
+
+int cz_digest_new(struct cz_digest_ctx **out, const struct thr_alloc *mem, enum cz_digest_id id)
+{
+	return cz_digest_size(id) ? digest_new(out, mem, rows[id].evp) : -THR_EINVAL;
+}
+
+int cz_digest_named(struct cz_digest_ctx **out, const struct thr_alloc *mem, const char *name)
+{
+	int id = cz_digest_find(name);
+
+	return digest_new(out, mem, id >= 0 ? rows[id].evp : name);
+}
+
+size_t cz_digest_ctx_size(const struct cz_digest_ctx *d)
+{
+	return d->md.size;
 }
 
 void cz_digest_free(struct cz_digest_ctx *d)

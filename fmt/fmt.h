@@ -364,6 +364,38 @@ struct fmt_compare {
 };
 int fmt_compare(struct fmt_compare *c, struct blk_err *err);
 
+/* A checksum of what the guest sees (CONFIG_FMT_OP_CHECKSUM), the same for the same content
+ * whatever the format, the number of threads and fibers, and the timing. With H a digest:
+ *
+ *     H( H(block 0) || H(block 1) || ... || le64(length in bytes) )
+ *
+ * where the last block may be short; or, @plain, H of the bytes. What is known to be zero
+ * is not read, and blocks of zeroes are not hashed unless @plain. */
+#define FMT_DIGEST_MAX     64
+#define FMT_CHECKSUM_BLOCK (64u << 10)
+#define FMT_CHECKSUM_MIN   512u /* blocks are powers of two in this range */
+#define FMT_CHECKSUM_MAX   (1u << 20)
+struct fmt_checksum {
+	struct blk *image; /* or NULL: what read() gives */
+	/* The next bytes of a stream, at most @len; *got is 0 at its end. Called from one
+	 * thread at a time, which need not be the caller's; may block. */
+	int (*read)(void *ctx, void *buf, size_t len, size_t *got);
+	void *ctx;
+	const struct thr_alloc *mem;
+	const char *digest;           /* as cz_digest_named(); NULL: sha256 */
+	bool plain;                   /* and of a raw image no more than its file has */
+	uint32_t block;               /* 0: FMT_CHECKSUM_BLOCK */
+	unsigned fibers;              /* pieces under way at a time; 0: as many as help */
+	struct fmt_progress progress; /* not of a stream */
+	/* results */
+	uint8_t sum[FMT_DIGEST_MAX];
+	size_t sum_len;
+	uint64_t length; /* bytes that were summed */
+};
+/* Stops at the first error, in image order, and names its offset. -ENOTSUP: no such
+ * digest. Memory is bounded whatever the length: 40 MiB at most. */
+int fmt_checksum(struct fmt_checksum *c, struct blk_err *err);
+
 /* Requests of one kind and size, at most @depth of them under way at a time; the pool's
  * executors share them. Reads leave what they read in buffers of the benchmark's own. */
 struct fmt_bench {

@@ -135,6 +135,7 @@ static const struct {
 	{"null", "null"},
 	{"null-co", "null"},
 	{"null-aio", "null"},
+	{"nbd", "nbd"},
 	{"fault", "fault"},
 };
 

@@ -41,6 +41,18 @@ static int raw_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struc
 	return code;
 }
 
+/* What is there already and cannot grow has to be long enough. */
+static int fit(struct blk *file, uint64_t size, enum blk_prealloc p, struct blk_err *err)
+{
+	if (file->grows)
+		return blk_truncate(file, size, p, err);
+	if (p != BLK_PREALLOC_OFF)
+		return blk_fail_str(err, -THR_ENOTSUP, BLK_E_PREALLOC, "falloc or full");
+	if (size > blk_size(file))
+		return blk_fail(err, -THR_ENOSPC, BLK_E_CANNOT_GROW, 0, blk_size(file));
+	return 0;
+}
+
 static int raw_create(struct blk *file, const struct fmt_create *c, struct blk_err *err)
 {
 	const char *word = blk_opt(c->opts, "preallocation");
@@ -52,7 +64,7 @@ static int raw_create(struct blk *file, const struct fmt_create *c, struct blk_e
 		return blk_fail_str(err, -THR_EINVAL, BLK_E_BAD_VALUE, "preallocation");
 	if (p == BLK_PREALLOC_METADATA)
 		return blk_fail_str(err, -THR_ENOTSUP, BLK_E_PREALLOC, word);
-	return blk_truncate(file, thr_align_up(c->size, RAW_SECTOR), p, err);
+	return fit(file, thr_align_up(c->size, RAW_SECTOR), p, err);
 }
 
 static int raw_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err)

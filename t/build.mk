@@ -63,7 +63,9 @@ unit-$(CONFIG_BLK_NBD) += blk_nbd $(if $(CONFIG_BLK_WRITE),blk_nbd_io)
 tsan-$(call on,BLK_NBD BLK_WRITE) += blk_nbd_io
 TIME_blk_nbd_io := 120
 interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECK) += nbd
+interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT CLI_COMPARE CLI_CHECKSUM CLI_BENCH CLI_IO CLI_CREATE CLI_RESIZE) += nbd_ends
 TIME_nbd := 120
+TIME_nbd_ends := 120
 perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
 
@@ -83,12 +85,14 @@ fmt-tests := $(if $(call on,$(fmt-disk)),fmt_probe) \
 	$(if $(call on,$(fmt-disk) FMT_OP_INFO FMT_OP_CHECK FMT_OP_RESIZE),fmt_raw) \
 	$(if $(call on,$(fmt-disk) FMT_OP_MAP FMT_OP_CONVERT),fmt_map)
 fmt-par := $(if $(call on,$(fmt-disk) FMT_OP_CONVERT),fmt_convert) \
+	$(if $(call on,$(fmt-disk) FMT_OP_CHECKSUM),fmt_checksum) \
 	$(if $(call on,$(fmt-disk) FMT_OP_COMPARE),fmt_compare) \
 	$(if $(call on,FMT_RAW BLK_FILE THR_FIBERS FMT_QCOW2_CREATE FMT_OP_CREATE),fmt_chain)
 unit-y += $(fmt-tests) $(fmt-par)
 vg-y += $(fmt-tests) $(fmt-par)
 tsan-y += $(fmt-par)
 TIME_fmt_convert := 120
+TIME_fmt_checksum := 240
 
 # qcow2, read, created and checked
 qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT
@@ -204,6 +208,10 @@ interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
 interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
 asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
+interop-$(call on,$(cli-all) CLI_CHECKSUM FMT_JSON) += checksum
+asan-$(call on,$(cli-all) CLI_CHECKSUM FMT_JSON) += checksum
+perf-sh-$(call on,CLI_CHECKSUM FMT_RAW FMT_QCOW2) += checksum
+TIME_checksum := 120
 perf-sh-$(call on,$(cli-all)) += convert
 unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench

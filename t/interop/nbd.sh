@@ -7,38 +7,9 @@
 
 . "${srctree:-.}/t/interop/peer.inc"
 
+. "${srctree:-.}/t/interop/nbd.inc"
+
 command -v nbdkit >/dev/null || { echo '1..0 # SKIP nbdkit is not installed'; exit 0; }
-
-sock=$work/sock
-uri="nbd+unix:///?socket=$sock"
-server=
-
-stop()
-{
-	[ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null
-	server=
-	rm -f "$sock"
-}
-trap 'stop; cd / && rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-
-# serve COMMAND...: goes on once it listens
-serve()
-{
-	stop
-	timeout 50 "$@" 2>server.err &
-	server=$!
-	n=0
-	while [ ! -S "$sock" ] && [ $n -lt 200 ]; do
-		n=$((n + 1))
-		sleep 0.05
-	done
-}
-
-kit() # nbdkit's arguments
-{
-	serve nbdkit -f -U "$sock" "$@"
-}
 
 create -f raw a.raw 32M
 IO_FORMAT=raw io a.raw 'write -P 1 1M 3M' 'write -P 2 17M 64k' 'write -P 3 33553920 512'
