@@ -13,8 +13,9 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable layers install firmware menuconfig
+tree-y := runner kconfig buildable layers install firmware menuconfig musl
 TIME_install := 300
+TIME_musl := 120
 TIME_buildable := 120
 TIME_firmware := 300
 
