@@ -21,6 +21,14 @@
 
 #include "blk/blk.h"
 
+/* Linux's; not every C library names them. */
+#ifndef RWF_DSYNC
+#define RWF_DSYNC 0x2
+#endif
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x8
+#endif
+
 /* One system call's worth of a request. */
 struct file_io {
 	int fd;

@@ -7,6 +7,7 @@
  * block of an odd length.
  */
 #include <errno.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "blk/file.h"
@@ -17,15 +18,26 @@ _Static_assert(sizeof(struct thr_iov) == sizeof(struct iovec), "thr_iov is an io
 _Static_assert(offsetof(struct thr_iov, base) == offsetof(struct iovec, iov_base), "same");
 _Static_assert(offsetof(struct thr_iov, len) == offsetof(struct iovec, iov_len), "same");
 
+/* preadv2() and pwritev2(), which not every C library has. The kernel takes an offset
+ * in two halves of its own word, so that the upper one is nothing where that has 64 bits. */
+static ssize_t flagged_rw(const struct file_io *io)
+{
+	long n = syscall(io->write ? SYS_pwritev2 : SYS_preadv2, (long)io->fd, io->iov,
+		(long)io->niov, (unsigned long)io->off, (unsigned long)(io->off >> 32),
+		(long)io->rwf);
+
+	if (n < 0 && errno == ENOSYS)
+		errno = EOPNOTSUPP;
+	return n;
+}
+
 int64_t blk_file_sys_rw(const struct file_io *io)
 {
 	ssize_t n;
 
 	do {
-		if (io->rwf && io->write)
-			n = pwritev2(io->fd, io->iov, io->niov, (off_t)io->off, io->rwf);
-		else if (io->rwf)
-			n = preadv2(io->fd, io->iov, io->niov, (off_t)io->off, io->rwf);
+		if (io->rwf)
+			n = flagged_rw(io);
 		else if (io->niov == 1 && io->write)
 			n = pwrite(io->fd, io->iov->iov_base, io->iov->iov_len, (off_t)io->off);
 		else if (io->niov == 1)

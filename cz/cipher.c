@@ -3,10 +3,10 @@
  * cz/cipher.c - encrypting runs of sectors: ECB, CBC, CTR (NIST SP 800-38A) and
  * XTS (IEEE 1619, NIST SP 800-38E) with the IV generators of dm-crypt.
  *
- * All modes are made here of one thing that OpenSSL gives: many blocks through the
- * bare cipher in one call. Sectors are 512 bytes as a rule, and EVP's own XTS must
- * be told a new IV for each, which takes longer (70 ns) than the AES of the sector
- * (55 ns). Here up to CZ_SECTOR_MAX bytes of sectors go through each step at once:
+ * All modes are made here of one thing that OpenSSL and our own ciphers give: many
+ * blocks through the bare cipher in one call (block.c). Sectors are 512 bytes as a rule, and
+ * EVP's own XTS must be told a new IV for each, which takes longer (70 ns) than the AES of the
+ * sector (55 ns). Here up to CZ_SECTOR_MAX bytes of sectors go through each step at once:
  *
  * - the IVs of all of them, encrypted in one call where the generator or XTS wants
  *   that;
@@ -20,8 +20,6 @@
  * where EVP has AES-128 and AES-256. An ECB context in EVP has no state but its key
  * as long as it sees whole blocks, so it is never set up again.
  */
-#include <openssl/evp.h>
-
 #include "cz/private.h"
 
 #define GROUP    CZ_SECTOR_MAX
@@ -33,9 +31,10 @@ typedef uint64_t word __attribute__((may_alias, aligned(1)));
 struct cz_cipher {
 	const struct thr_alloc *mem;
 	struct cz_ossl ossl;
-	EVP_CIPHER_CTX *encrypt, *decrypt;
-	EVP_CIPHER_CTX *tweak; /* XTS: the second key */
-	EVP_CIPHER_CTX *essiv;
+	struct cz_block data;
+	struct cz_block tweak; /* XTS: the second key */
+	struct cz_block essiv;
+	bool has_essiv;
 	enum cz_mode mode;
 	enum cz_iv iv;
 	size_t block;
@@ -44,13 +43,6 @@ struct cz_cipher {
 	uint8_t ivs[GROUP] __attribute__((aligned(16)));
 	uint8_t mask[GROUP] __attribute__((aligned(16)));
 };
-
-static int cipher(EVP_CIPHER_CTX *ctx, void *dst, const void *src, size_t len)
-{
-	int n;
-
-	return EVP_CipherUpdate(ctx, dst, &n, src, (int)len) && n == (int)len ? 0 : -THR_EIO;
-}
 
 /* Whole cipher blocks: @len is a multiple of 8. */
 static void xor_blocks(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t len)
@@ -83,7 +75,7 @@ static int make_ivs(struct cz_cipher *c, uint64_t sector, size_t sector_size, si
 		else if (c->iv == CZ_IV_BENBI)
 			thr_put_be64(iv + block - 8, (sector << narrow) + 1);
 	}
-	return c->essiv ? cipher(c->essiv, c->ivs, c->ivs, n * block) : 0;
+	return c->has_essiv ? cz_block_run(&c->essiv, c->ivs, c->ivs, n * block, true) : 0;
 }
 
 /* ---- modes: @n sectors that together are no larger than a group ----------------- */
@@ -117,18 +109,18 @@ static void tweaks_of_sector(uint8_t *mask, const uint8_t *first, size_t sector_
 	}
 }
 
-static int xts(struct cz_cipher *c, EVP_CIPHER_CTX *ctx, uint8_t *dst, const uint8_t *src,
-	size_t n, size_t sector_size)
+static int xts(struct cz_cipher *c, uint8_t *dst, const uint8_t *src, size_t n,
+	size_t sector_size, bool encrypt)
 {
 	size_t len = n * sector_size;
-	int err = cipher(c->tweak, c->ivs, c->ivs, n * BLOCK_16);
+	int err = cz_block_run(&c->tweak, c->ivs, c->ivs, n * BLOCK_16, true);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < n; i++)
 		tweaks_of_sector(c->mask + i * sector_size, c->ivs + i * BLOCK_16, sector_size);
 	xor_blocks(dst, src, c->mask, len);
-	err = cipher(ctx, dst, dst, len);
+	err = cz_block_run(&c->data, dst, dst, len, encrypt);
 	if (!err)
 		xor_blocks(dst, dst, c->mask, len);
 	return err;
@@ -158,7 +150,7 @@ static int ctr(
 	for (size_t i = 0; i < n; i++)
 		counters_of_sector(c->mask + i * sector_size, c->ivs + i * c->block, c->block,
 			sector_size);
-	err = cipher(c->encrypt, c->mask, c->mask, len);
+	err = cz_block_run(&c->data, c->mask, c->mask, len, true);
 	if (!err)
 		xor_blocks(dst, src, c->mask, len);
 	return err;
@@ -176,7 +168,7 @@ static int cbc_encrypt(
 		for (size_t i = 0; i < n; i++)
 			xor_blocks(chain + i * block, chain + i * block,
 				src + i * sector_size + at, block);
-		err = cipher(c->encrypt, chain, chain, n * block);
+		err = cz_block_run(&c->data, chain, chain, n * block, true);
 		if (err)
 			return err;
 		for (size_t i = 0; i < n; i++)
@@ -194,7 +186,7 @@ static int cbc_decrypt(
 	memcpy(c->mask + block, src, len - block);
 	for (size_t i = 0; i < n; i++)
 		memcpy(c->mask + i * sector_size, c->ivs + i * block, block);
-	err = cipher(c->decrypt, dst, src, len);
+	err = cz_block_run(&c->data, dst, src, len, false);
 	if (!err)
 		xor_blocks(dst, dst, c->mask, len);
 	return err;
@@ -203,16 +195,15 @@ static int cbc_decrypt(
 static int run_group(struct cz_cipher *c, uint64_t sector, size_t sector_size, uint8_t *dst,
 	const uint8_t *src, size_t n, bool encrypt)
 {
-	EVP_CIPHER_CTX *ctx = encrypt ? c->encrypt : c->decrypt;
 	int err;
 
 	if (c->mode == CZ_ECB)
-		return cipher(ctx, dst, src, n * sector_size);
+		return cz_block_run(&c->data, dst, src, n * sector_size, encrypt);
 	err = make_ivs(c, sector, sector_size, n);
 	if (err)
 		return err;
 	if (c->mode == CZ_XTS)
-		return xts(c, ctx, dst, src, n, sector_size);
+		return xts(c, dst, src, n, sector_size, encrypt);
 	if (c->mode == CZ_CTR)
 		return ctr(c, dst, src, n, sector_size);
 	return encrypt ? cbc_encrypt(c, dst, src, n, sector_size)
@@ -248,26 +239,6 @@ int cz_cipher_run(struct cz_cipher *c, uint64_t sector, size_t sector_size, void
 
 /* ---- making one ---------------------------------------------------------------- */
 
-static int ecb(EVP_CIPHER_CTX **out, EVP_CIPHER *evp, const void *key, bool encrypt)
-{
-	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-
-	*out = ctx;
-	if (!ctx)
-		return -THR_ENOMEM;
-	if (!EVP_CipherInit_ex2(ctx, evp, key, NULL, encrypt, NULL))
-		return -THR_EIO;
-	EVP_CIPHER_CTX_set_padding(ctx, 0);
-	return 0;
-}
-
-static EVP_CIPHER *fetch(struct cz_cipher *c, enum cz_cipher_id id)
-{
-	const char *name = cz_cipher_row(id)->evp;
-
-	return name ? cz_ossl_cipher(&c->ossl, name) : NULL;
-}
-
 /* The key of the IVs' cipher is a digest of the whole key. */
 static int set_essiv(
 	struct cz_cipher *c, const struct cz_cipher_spec *s, const void *key, size_t key_len)
@@ -275,7 +246,6 @@ static int set_essiv(
 	const char *family = cz_cipher_row(s->cipher)->family;
 	int id = cz_cipher_of_family(family, cz_digest_size(s->iv_hash));
 	uint8_t salt[CZ_DIGEST_MAX];
-	EVP_CIPHER *evp;
 	int err;
 
 	if (id < 0)
@@ -283,9 +253,8 @@ static int set_essiv(
 	err = cz_digest(s->iv_hash, key, key_len, salt);
 	if (err)
 		return err;
-	evp = fetch(c, (enum cz_cipher_id)id);
-	err = evp ? ecb(&c->essiv, evp, salt, true) : -THR_ENOTSUP;
-	EVP_CIPHER_free(evp);
+	err = cz_block_init(&c->essiv, c->mem, &c->ossl, (enum cz_cipher_id)id, salt, false);
+	c->has_essiv = !err;
 	cz_wipe(salt, sizeof(salt));
 	return err;
 }
@@ -293,19 +262,13 @@ static int set_essiv(
 static int set_keys(
 	struct cz_cipher *c, const struct cz_cipher_spec *s, const void *key, size_t key_len)
 {
-	EVP_CIPHER *evp = fetch(c, s->cipher);
-	int err;
+	int err = cz_block_init(&c->data, c->mem, &c->ossl, s->cipher, key, true);
 
-	if (!evp)
-		return -THR_ENOTSUP;
-	err = ecb(&c->encrypt, evp, key, true);
-	if (!err)
-		err = ecb(&c->decrypt, evp, key, false);
 	if (!err && s->mode == CZ_XTS)
-		err = ecb(&c->tweak, evp, (const uint8_t *)key + key_len / 2, true);
+		err = cz_block_init(&c->tweak, c->mem, &c->ossl, s->cipher,
+			(const uint8_t *)key + key_len / 2, false);
 	if (!err && s->mode != CZ_ECB && s->iv == CZ_IV_ESSIV)
 		err = set_essiv(c, s, key, key_len);
-	EVP_CIPHER_free(evp);
 	return err;
 }
 
@@ -332,7 +295,6 @@ int cz_cipher_new(struct cz_cipher **out, const struct thr_alloc *mem,
 	return err;
 }
 
-/* OpenSSL clears the key schedules that it frees. */
 void cz_cipher_free(struct cz_cipher *c)
 {
 	const struct thr_alloc *mem;
@@ -340,10 +302,9 @@ void cz_cipher_free(struct cz_cipher *c)
 	if (!c)
 		return;
 	mem = c->mem;
-	EVP_CIPHER_CTX_free(c->encrypt);
-	EVP_CIPHER_CTX_free(c->decrypt);
-	EVP_CIPHER_CTX_free(c->tweak);
-	EVP_CIPHER_CTX_free(c->essiv);
+	cz_block_fini(&c->data, mem);
+	cz_block_fini(&c->tweak, mem);
+	cz_block_fini(&c->essiv, mem);
 	cz_ossl_fini(&c->ossl);
 	cz_wipe(c, sizeof(*c));
 	thr_put(mem, c, sizeof(*c));

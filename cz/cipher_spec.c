@@ -6,24 +6,41 @@
  */
 #include "cz/private.h"
 
+/* Those of our own, where this build has them. */
+#ifdef CONFIG_CZ_SERPENT
+#define SERPENT &cz_serpent
+#else
+#define SERPENT NULL
+#endif
+#ifdef CONFIG_CZ_TWOFISH
+#define TWOFISH &cz_twofish
+#else
+#define TWOFISH NULL
+#endif
+#ifdef CONFIG_CZ_CAST6
+#define CAST6 &cz_cast6
+#else
+#define CAST6 NULL
+#endif
+
 static const struct cz_cipher_row rows[] = {
-	[CZ_AES_128] = {"aes-128", "aes", "AES-128-ECB", 16, 16},
-	[CZ_AES_192] = {"aes-192", "aes", "AES-192-ECB", 24, 16},
-	[CZ_AES_256] = {"aes-256", "aes", "AES-256-ECB", 32, 16},
-	[CZ_CAMELLIA_128] = {"camellia-128", "camellia", "CAMELLIA-128-ECB", 16, 16},
-	[CZ_CAMELLIA_192] = {"camellia-192", "camellia", "CAMELLIA-192-ECB", 24, 16},
-	[CZ_CAMELLIA_256] = {"camellia-256", "camellia", "CAMELLIA-256-ECB", 32, 16},
-	[CZ_SM4] = {"sm4", "sm4", "SM4-ECB", 16, 16},
-	[CZ_CAST5_128] = {"cast5-128", "cast5", "CAST5-ECB", 16, 8},
-	[CZ_SERPENT_128] = {"serpent-128", "serpent", NULL, 16, 16},
-	[CZ_SERPENT_192] = {"serpent-192", "serpent", NULL, 24, 16},
-	[CZ_SERPENT_256] = {"serpent-256", "serpent", NULL, 32, 16},
-	[CZ_TWOFISH_128] = {"twofish-128", "twofish", NULL, 16, 16},
-	[CZ_TWOFISH_192] = {"twofish-192", "twofish", NULL, 24, 16},
-	[CZ_TWOFISH_256] = {"twofish-256", "twofish", NULL, 32, 16},
-	[CZ_CAST6_128] = {"cast6-128", "cast6", NULL, 16, 16},
-	[CZ_CAST6_192] = {"cast6-192", "cast6", NULL, 24, 16},
-	[CZ_CAST6_256] = {"cast6-256", "cast6", NULL, 32, 16},
+	[CZ_AES_128] = {"aes-128", "aes", "AES-128-ECB", NULL, 16, 16},
+	[CZ_AES_192] = {"aes-192", "aes", "AES-192-ECB", NULL, 24, 16},
+	[CZ_AES_256] = {"aes-256", "aes", "AES-256-ECB", NULL, 32, 16},
+	[CZ_CAMELLIA_128] = {"camellia-128", "camellia", "CAMELLIA-128-ECB", NULL, 16, 16},
+	[CZ_CAMELLIA_192] = {"camellia-192", "camellia", "CAMELLIA-192-ECB", NULL, 24, 16},
+	[CZ_CAMELLIA_256] = {"camellia-256", "camellia", "CAMELLIA-256-ECB", NULL, 32, 16},
+	[CZ_SM4] = {"sm4", "sm4", "SM4-ECB", NULL, 16, 16},
+	[CZ_CAST5_128] = {"cast5-128", "cast5", "CAST5-ECB", NULL, 16, 8},
+	[CZ_SERPENT_128] = {"serpent-128", "serpent", NULL, SERPENT, 16, 16},
+	[CZ_SERPENT_192] = {"serpent-192", "serpent", NULL, SERPENT, 24, 16},
+	[CZ_SERPENT_256] = {"serpent-256", "serpent", NULL, SERPENT, 32, 16},
+	[CZ_TWOFISH_128] = {"twofish-128", "twofish", NULL, TWOFISH, 16, 16},
+	[CZ_TWOFISH_192] = {"twofish-192", "twofish", NULL, TWOFISH, 24, 16},
+	[CZ_TWOFISH_256] = {"twofish-256", "twofish", NULL, TWOFISH, 32, 16},
+	[CZ_CAST6_128] = {"cast6-128", "cast6", NULL, CAST6, 16, 16},
+	[CZ_CAST6_192] = {"cast6-192", "cast6", NULL, CAST6, 24, 16},
+	[CZ_CAST6_256] = {"cast6-256", "cast6", NULL, CAST6, 32, 16},
 };
 
 static const char *const modes[] = {
@@ -84,6 +101,17 @@ int cz_cipher_find(const char *name)
 const char *cz_cipher_name(enum cz_cipher_id id)
 {
 	return (unsigned)id < THR_ARRAY_SIZE(rows) ? rows[id].name : NULL;
+}
+
+const char *cz_cipher_symbol(enum cz_cipher_id id)
+{
+	if ((unsigned)id >= THR_ARRAY_SIZE(rows))
+		return NULL;
+	if (id >= CZ_CAST6_128)
+		return "CONFIG_CZ_CAST6";
+	if (id >= CZ_TWOFISH_128)
+		return "CONFIG_CZ_TWOFISH";
+	return id >= CZ_SERPENT_128 ? "CONFIG_CZ_SERPENT" : "CONFIG_CZ_CRYPTO";
 }
 
 int cz_mode_find(const char *name)

@@ -166,8 +166,9 @@ int cz_pbkdf2_count(enum cz_digest_id id, size_t out_len, unsigned ms, uint32_t 
 
 /* ---- ciphers over sectors (CONFIG_CZ_CRYPTO) -------------------------------- */
 
-/* Serpent, Twofish and CAST6 are known so that they can be refused by name:
- * OpenSSL does not have them. CAST5 is in its legacy module, loaded when asked. */
+/* Serpent, Twofish and CAST6 (CAST-256) are of our own, each by its symbol; where a
+ * build leaves one out it is known so that it can be refused by name. The others are
+ * OpenSSL's; CAST5 is in its legacy module, loaded when asked. */
 enum cz_cipher_id {
 	CZ_AES_128,
 	CZ_AES_192,
@@ -220,6 +221,9 @@ struct cz_cipher_spec {
  * that there is none of. */
 int cz_cipher_find(const char *name);
 const char *cz_cipher_name(enum cz_cipher_id id);
+/* The configuration symbol that brings a cipher ("CONFIG_CZ_SERPENT"), also where this
+ * build leaves it out; NULL if there is no such cipher. */
+const char *cz_cipher_symbol(enum cz_cipher_id id);
 int cz_mode_find(const char *name);
 const char *cz_mode_name(enum cz_mode mode);
 int cz_iv_find(const char *name);
@@ -237,7 +241,8 @@ void cz_cipher_format(const struct cz_cipher_spec *s, char *cipher, char *mode);
 size_t cz_cipher_key_len(const struct cz_cipher_spec *s);
 
 /* -EINVAL where the parts or the key's length do not go together, -ENOTSUP where
- * the OpenSSL of this machine does not have the cipher, -ENOMEM. The key is not
+ * neither this build (cz_cipher_symbol()) nor the OpenSSL of this machine has the
+ * cipher, -ENOMEM. The key is not
  * kept, but what is made of it is, until it is wiped by cz_cipher_free(). */
 struct cz_cipher;
 int cz_cipher_new(struct cz_cipher **c, const struct thr_alloc *mem,

@@ -64,11 +64,23 @@ struct evp_cipher_st *cz_ossl_cipher(struct cz_ossl *o, const char *name);
 struct evp_md_st *cz_ossl_md(struct cz_ossl *o, const char *name);
 void cz_ossl_fini(struct cz_ossl *o);
 
+/* A block cipher of our own. Blocks have 16 bytes; any alignment, and @dst may be @src. */
+struct cz_own {
+	size_t size; /* of a key schedule, which is aligned to 16 */
+	/* @key_len is 16, 24 or 32. */
+	void (*schedule)(void *ks, const uint8_t *key, size_t key_len);
+	void (*encrypt)(const void *ks, uint8_t *dst, const uint8_t *src, size_t blocks);
+	void (*decrypt)(const void *ks, uint8_t *dst, const uint8_t *src, size_t blocks);
+};
+
+extern const struct cz_own cz_serpent, cz_twofish, cz_cast6;
+
 /* What cz_cipher_new() needs of a cipher (cipher_spec.c). */
 struct cz_cipher_row {
-	const char *name;   /* "aes-256" */
-	const char *family; /* "aes", as in LUKS headers */
-	const char *evp;    /* in ECB mode; NULL where OpenSSL has none */
+	const char *name;         /* "aes-256" */
+	const char *family;       /* "aes", as in LUKS headers */
+	const char *evp;          /* in ECB mode; NULL where OpenSSL has none */
+	const struct cz_own *own; /* NULL where OpenSSL has it, or this build not */
 	uint8_t key_len;
 	uint8_t block;
 };
@@ -78,6 +90,21 @@ const struct cz_cipher_row *cz_cipher_row(enum cz_cipher_id id);
 /* The cipher of that family whose key has that length, or -ENOENT for a family
  * that is not known and -EINVAL for a length that is not its. */
 int cz_cipher_of_family(const char *family, size_t key_len);
+
+/* A bare cipher under one key (block.c). All zero is one that cz_block_fini() takes. */
+struct cz_block {
+	const struct cz_own *own;
+	void *schedule; /* of @own */
+	struct evp_cipher_ctx_st *encrypt, *decrypt;
+};
+
+/* It need not decrypt unless @both. -ENOTSUP, -ENOMEM, -EIO; then too cz_block_fini(). */
+int cz_block_init(struct cz_block *b, const struct thr_alloc *mem, struct cz_ossl *ossl,
+	enum cz_cipher_id id, const void *key, bool both);
+void cz_block_fini(struct cz_block *b, const struct thr_alloc *mem);
+/* Whole blocks; @dst is @src or does not overlap it. */
+int cz_block_run(
+	const struct cz_block *b, uint8_t *dst, const uint8_t *src, size_t len, bool encrypt);
 
 /* An EVP digest context of that id (digest.c). */
 struct cz_md {

@@ -14,9 +14,13 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable barriers layers install firmware menuconfig
+tree-y := runner kconfig buildable barriers layers install firmware menuconfig musl dist symbols \
+	$(if $(CONFIG_HOSTED),lto)
 TIME_barriers := 600
 TIME_install := 300
+TIME_musl := 120
+TIME_dist := 120
+TIME_lto := 120
 TIME_buildable := 120
 TIME_firmware := 300
 

@@ -27,6 +27,11 @@ static const struct {
 	{"aes", "ctr-plain64", 32, 512, "AES-256-CTR"},
 	{"camellia", "xts-plain64", 64, 512, NULL},
 	{"cast5", "cbc-plain64", 16, 512, NULL},
+	{"serpent", "xts-plain64", 64, 512, NULL},
+	{"serpent", "cbc-essiv:sha256", 32, 512, NULL},
+	{"serpent", "cbc-plain64", 32, 4096, NULL},
+	{"twofish", "xts-plain64", 64, 512, NULL},
+	{"cast6", "xts-plain64", 64, 512, NULL},
 };
 
 static uint8_t key[64];

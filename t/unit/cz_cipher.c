@@ -2,7 +2,8 @@
  *
  * t/unit/cz_cipher.c - ciphers over sectors. Published vectors: FIPS 197, NIST SP
  * 800-38A (ECB, CBC), IEEE 1619 (XTS), RFC 3713 (Camellia), RFC 2144 (CAST5), GB/T
- * 32907 (SM4). For what has none (XTS with keys of 192 bits, the IV generators,
+ * 32907 (SM4), the submissions of Serpent and Twofish to the AES and NESSIE's of
+ * Serpent, RFC 2612 (CAST6). For what has none (XTS with keys of 192 bits, the IV generators,
  * modes of the other ciphers), the definition, block by block. The strings of LUKS
  * headers, sizes that are refused, and keys that are gone afterwards.
  */
@@ -36,9 +37,21 @@ static struct cz_cipher *make(const struct cz_cipher_spec *s, const uint8_t *key
 	return c;
 }
 
+/* Those of our own as the configuration says. */
 static bool offered(enum cz_cipher_id id)
 {
-	return id < CZ_SERPENT_128;
+	bool on = id < CZ_SERPENT_128;
+
+#ifdef CONFIG_CZ_SERPENT
+	on |= id >= CZ_SERPENT_128 && id <= CZ_SERPENT_256;
+#endif
+#ifdef CONFIG_CZ_TWOFISH
+	on |= id >= CZ_TWOFISH_128 && id <= CZ_TWOFISH_256;
+#endif
+#ifdef CONFIG_CZ_CAST6
+	on |= id >= CZ_CAST6_128 && id <= CZ_CAST6_256;
+#endif
+	return on;
 }
 
 /* ---- published vectors ------------------------------------------------------- */
@@ -51,6 +64,8 @@ static bool offered(enum cz_cipher_id id)
 	"6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"                     \
 	"30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
 #define CAM "0123456789abcdeffedcba9876543210"
+#define Z8  "0000000000000000"
+#define Z16 Z8 Z8
 
 static const struct {
 	enum cz_cipher_id cipher;
@@ -98,6 +113,41 @@ static const struct {
 	/* RFC 2144, appendix B */
 	{CZ_CAST5_128, CZ_ECB, "0123456712345678234567893456789a", NULL, "0123456789abcdef",
 		"238b4fe5847e44b2"},
+	/* Serpent: NESSIE, sets 1 and 2, vectors 0 */
+	{CZ_SERPENT_128, CZ_ECB, Z16, NULL, "8" Z8 "000000000000000",
+		"a3b35de7c358ddd82644678c64b8bcbb"},
+	{CZ_SERPENT_192, CZ_ECB, "8" Z16 "000000000000000", NULL, Z16,
+		"9e274ead9b737bb21efcfca548602689"},
+	{CZ_SERPENT_256, CZ_ECB, "8" Z16 Z8 "000000000000000", NULL, Z16,
+		"a223aa1288463c0e2be38ebd825616c0"},
+	/* and of the submission, which prints bytes backwards: ecb_vk I=1, ecb_vt I=1 and
+	 * 2, ecb_tbl I=1 */
+	{CZ_SERPENT_128, CZ_ECB, Z8 "0000000000000080", NULL, Z16,
+		"ddd26b98a5ffd82c05345a9dadbfaf49"},
+	{CZ_SERPENT_128, CZ_ECB, Z16, NULL, Z8 "0000000000000080",
+		"4ae9a20b2b14a10290cbb820b7ffb510"},
+	{CZ_SERPENT_192, CZ_ECB, Z16 Z8, NULL, Z8 "0000000000000040",
+		"9668f388dd4f122a4d9dd8d6b8a322d5"},
+	{CZ_SERPENT_256, CZ_ECB, Z16 Z16, NULL, Z16, "49672ba898d98df95019180445491089"},
+	/* Twofish: the submission, ecb_ival I=1 and 49 */
+	{CZ_TWOFISH_128, CZ_ECB, Z16, NULL, Z16, "9f589f5cf6122c32b6bfec2f2ae8c35a"},
+	{CZ_TWOFISH_192, CZ_ECB, Z16 Z8, NULL, Z16, "efa71f788965bd4453f860178fc19101"},
+	{CZ_TWOFISH_256, CZ_ECB, Z16 Z16, NULL, Z16, "57ff739d4dc92c1bd7fc01700cc8216f"},
+	{CZ_TWOFISH_128, CZ_ECB, "bca724a54533c6987e14aa827952f921", NULL,
+		"6b459286f3ffd28d49f15b1581b08e42", "5d9d4eeffa9151575524f115815a12e0"},
+	{CZ_TWOFISH_192, CZ_ECB, "fb66522c332fcc4c042abe32fa9e902fdea4f3da75ec7a8e", NULL,
+		"f0ab73301125fa21ef70be5385fb76b6", "e75449212beef9f4a390bd860a640941"},
+	{CZ_TWOFISH_256, CZ_ECB,
+		"248a7f3528b168acfdd1386e3f51e30c2e2158bc3e5fc714c1eeeca0ea696d48", NULL,
+		"431058f4dbc7f734da4f02f04cc4f459", "37fe26ff1cf66175f5ddf4c33b97a205"},
+	/* RFC 2612, appendix A */
+	{CZ_CAST6_128, CZ_ECB, "2342bb9efa38542c0af75647f29f615d", NULL, Z16,
+		"c842a08972b43d20836c91d1b7530f6b"},
+	{CZ_CAST6_192, CZ_ECB, "2342bb9efa38542cbed0ac83940ac298bac77a7717942863", NULL, Z16,
+		"1b386c0210dcadcbdd0e41aa08a7a7e8"},
+	{CZ_CAST6_256, CZ_ECB,
+		"2342bb9efa38542cbed0ac83940ac2988d7c47ce264908461cc1b5137ae6b604", NULL, Z16,
+		"4f6a2038286897b9c9870136553317fa"},
 };
 
 /* There is no generator for any IV one likes, but CBC with an IV is CBC with zeros
@@ -114,6 +164,8 @@ static void published(void **state)
 		size_t len = unhex(plain, vectors[i].plain);
 		struct cz_cipher *c;
 
+		if (!offered(vectors[i].cipher))
+			continue;
 		assert_int_equal(unhex(key, vectors[i].key), cz_cipher_key_len(&s));
 		assert_int_equal(unhex(crypt, vectors[i].crypt), len);
 		if (vectors[i].iv)
@@ -371,10 +423,11 @@ out:
 
 static void all_modes(void **state)
 {
-	unsigned done = 0;
+	unsigned done = 0, ours = 0;
 
 	(void)state;
 	for (int id = 0; id < CZ_CIPHERS; id++) {
+		ours += id >= CZ_SERPENT_128 && offered(id);
 		for (int mode = 0; mode < CZ_MODES; mode++) {
 			for (int iv = 0; iv < CZ_IVS; iv++) {
 				struct cz_cipher_spec s = {id, mode, iv, CZ_SHA256};
@@ -390,8 +443,9 @@ static void all_modes(void **state)
 			}
 		}
 	}
-	/* Eight ciphers in ECB, CBC and CTR with six generators, all but CAST5 in XTS. */
-	assert_int_equal(done, 8 + 2 * 8 * 6 + 7 * 6);
+	/* Eight ciphers and ours in ECB, CBC and CTR with six generators, all but CAST5 in
+	 * XTS. */
+	assert_int_equal(done, 8 + 2 * 8 * 6 + 7 * 6 + ours * (1 + 3 * 6));
 }
 
 /* ---- names --------------------------------------------------------------------- */
@@ -406,6 +460,12 @@ static void names(void **state)
 	for (int i = 0; i < CZ_IVS; i++)
 		assert_int_equal(cz_iv_find(cz_iv_name(i)), i);
 	assert_null(cz_cipher_name(CZ_CIPHERS));
+	assert_null(cz_cipher_symbol(CZ_CIPHERS));
+	assert_string_equal(cz_cipher_symbol(CZ_CAST5_128), "CONFIG_CZ_CRYPTO");
+	assert_string_equal(cz_cipher_symbol(CZ_SERPENT_128), "CONFIG_CZ_SERPENT");
+	assert_string_equal(cz_cipher_symbol(CZ_SERPENT_256), "CONFIG_CZ_SERPENT");
+	assert_string_equal(cz_cipher_symbol(CZ_TWOFISH_192), "CONFIG_CZ_TWOFISH");
+	assert_string_equal(cz_cipher_symbol(CZ_CAST6_256), "CONFIG_CZ_CAST6");
 	assert_null(cz_mode_name(CZ_MODES));
 	assert_null(cz_iv_name(CZ_IVS));
 	assert_int_equal(cz_cipher_find("aes-512"), -THR_ENOENT);
@@ -530,6 +590,8 @@ static void refused(void **state)
 	for (int id = CZ_SERPENT_128; id < CZ_CIPHERS; id++) {
 		struct cz_cipher_spec s = {id, CZ_XTS, CZ_IV_PLAIN64, 0};
 
+		if (offered(id))
+			continue;
 		assert_int_equal(cz_cipher_new(&c, &thr_heap, &s, key, cz_cipher_key_len(&s)),
 			-THR_ENOTSUP);
 	}
@@ -593,13 +655,12 @@ static void sizes_refused(void **state)
 
 /* ---- memory ---------------------------------------------------------------------- */
 
-static bool wiped;
+static bool wiped = true;
 
 static void wipe_put(void *ctx, void *p, size_t size)
 {
 	const uint8_t *b = p;
 
-	wiped = true;
 	for (size_t i = 0; i < size; i++)
 		wiped &= !b[i];
 	counter_put(ctx, p, size);
@@ -624,13 +685,44 @@ static void memory(void **state)
 	assert_int_equal(cz_cipher_run(c, 5, 512, buf, buf, sizeof(buf), true), 0);
 	assert_int_equal(counter.calls, calls);
 	/* Tweaks and chains go with it. */
-	wiped = false;
 	cz_cipher_free(c);
 	assert_true(wiped);
 	assert_int_equal(counter.live, 0);
-	s.cipher = CZ_TWOFISH_256;
-	assert_int_equal(cz_cipher_new(&c, &mem, &s, key, 64), -THR_ENOTSUP);
-	assert_int_equal(counter.live, 0);
+}
+
+/* Of our own ciphers the schedules are our memory: data, tweak, ESSIV. */
+static void memory_ours(void **state)
+{
+	struct counter counter = {0};
+	struct thr_alloc mem = {counter_get, wipe_put, &counter};
+	uint8_t key[64], buf[8192];
+	struct cz_cipher *c;
+
+	(void)state;
+	fill(key, sizeof(key), DATA_NOISE);
+	fill(buf, sizeof(buf), DATA_NOISE);
+	for (int id = CZ_SERPENT_128; id < CZ_CIPHERS; id++) {
+		struct cz_cipher_spec s = {id, CZ_XTS, CZ_IV_ESSIV, CZ_SHA256};
+		size_t len = cz_cipher_key_len(&s);
+
+		for (unsigned fail = 1; offered(id) && fail <= 4; fail++) {
+			counter = (struct counter){.fail_at = fail};
+			assert_int_equal(cz_cipher_new(&c, &mem, &s, key, len), -THR_ENOMEM);
+			assert_int_equal(counter.live, 0);
+		}
+		counter = (struct counter){0};
+		assert_int_equal(
+			cz_cipher_new(&c, &mem, &s, key, len), offered(id) ? 0 : -THR_ENOTSUP);
+		if (offered(id)) {
+			assert_int_equal(counter.calls, 4);
+			assert_int_equal(
+				cz_cipher_run(c, 5, 512, buf, buf, sizeof(buf), true), 0);
+			assert_int_equal(counter.calls, 4);
+			cz_cipher_free(c);
+		}
+		assert_int_equal(counter.live, 0);
+		assert_true(wiped);
+	}
 }
 
 int main(void)
@@ -645,6 +737,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(sizes_refused),
 		cmocka_unit_test(memory),
+		cmocka_unit_test(memory_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,7 @@ static size_t pack(unsigned type, uint8_t *dst, size_t room, const uint8_t *src,
 		return n;
 	}
 #endif
+	(void)type;
 	(void)dst;
 	(void)room;
 	(void)src;
