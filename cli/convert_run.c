@@ -71,12 +71,16 @@ static int create_target(struct job *j)
 
 static int open_target(struct job *j)
 {
+	const char *level = blk_opt(&j->a->opts.o, "compression_level");
+	struct blk_opt opt = {"compression-level", level};
+	struct blk_opts opts = {&opt, 1};
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
 		.image_opts = j->a->target_image_opts,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
+		.opts = level ? &opts : NULL,
 		.trusted = !j->a->no_create, /* what it names is what we were given */
 	};
 
@@ -121,6 +125,7 @@ static int copy(struct job *j)
 	j->c.fibers = a->fibers;
 	j->c.rate = a->rate;
 	j->c.lost = a->salvage ? &j->lost : NULL;
+	j->c.compress = a->compress;
 	j->c.unordered = a->unordered;
 	cli_progress_begin(&p, a->progress && !a->quiet);
 	j->c.progress = p.p;
