@@ -41,6 +41,23 @@ static int open_sources(struct job *j)
 	return 0;
 }
 
+/* What -c does not go with, before there is a target. */
+static int check_compress(const struct cli_convert *a)
+{
+	const struct fmt_driver *d = a->out_format ? fmt_driver_find(a->out_format) : NULL;
+	const char *prealloc = blk_opt(&a->opts.o, "preallocation");
+	enum blk_prealloc p = BLK_PREALLOC_OFF;
+
+	if (!a->compress)
+		return 0;
+	if (d && !d->compress)
+		return cli_error("Compression not supported for this file format");
+	if (prealloc && !blk_prealloc_parse(prealloc, &p) && p != BLK_PREALLOC_OFF)
+		return cli_error(
+			"Compression and preallocation not supported at the same time");
+	return 0;
+}
+
 static int create_target(struct job *j)
 {
 	const struct cli_convert *a = j->a;
@@ -155,6 +172,8 @@ int cli_convert_run(const struct cli_convert *a)
 	struct job j = {.a = a};
 	int ret = open_sources(&j);
 
+	if (!ret)
+		ret = check_compress(a);
 	if (!ret && !a->no_create)
 		ret = create_target(&j);
 	if (!ret)

@@ -117,6 +117,8 @@ t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
+unit-$(if $(CONFIG_THR_FIBERS),$(if $(CONFIG_CZ_DEFLATE),$(qcow2-rig))) += qcow2_pack
+TIME_qcow2_pack := 120
 
 # commit, onto raw
 commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
@@ -130,7 +132,7 @@ ram-rig := $(call on,$(ram-needs))
 t-$(ram-rig) += conf/ram.o
 conf-$(ram-rig) += model matrix
 vg-$(ram-rig) += model matrix
-TIME_model := 120
+TIME_model := 180
 ram-par := $(call on,$(ram-needs) THR_FIBERS)
 conf-$(ram-par) += model_par
 vg-$(ram-par) += model_par
