@@ -74,11 +74,11 @@ measure()
 
 all()
 {
-	name=$1
+	what=$1
 	for t in zlib zstd; do
-		measure "$name, $t" convert -c -W -m 16 -f raw -O qcow2 -o compression_type=$t in out
+		measure "$what, $t" convert -c -W -m 16 -f raw -O qcow2 -o compression_type=$t in out
 		qemu-img convert -c -f raw -O qcow2 -o compression_type=$t in packed
-		measure "$name, $t, back" convert -W -m 16 -f qcow2 -O raw packed out
+		measure "$what, $t, back" convert -W -m 16 -f qcow2 -O raw packed out
 	done
 	rm -f in out packed
 }
