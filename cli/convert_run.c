@@ -47,6 +47,7 @@ static int check_compress(const struct cli_convert *a)
 	const struct fmt_driver *d = a->out_format ? fmt_driver_find(a->out_format) : NULL;
 	const char *prealloc = blk_opt(&a->opts.o, "preallocation");
 	enum blk_prealloc p = BLK_PREALLOC_OFF;
+	bool encrypt = false;
 
 	if (!a->compress)
 		return 0;
@@ -55,6 +56,9 @@ static int check_compress(const struct cli_convert *a)
 	if (prealloc && !blk_prealloc_parse(prealloc, &p) && p != BLK_PREALLOC_OFF)
 		return cli_error(
 			"Compression and preallocation not supported at the same time");
+	(void)blk_opt_bool(&a->opts.o, "encryption", false, &encrypt, NULL);
+	if (encrypt || blk_opt(&a->opts.o, "encrypt.format"))
+		return cli_error("Compression and encryption not supported at the same time");
 	return 0;
 }
 

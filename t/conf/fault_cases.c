@@ -134,6 +134,10 @@ static int write_packed(struct attempt *a)
 	struct thr_iov v = {.base = a->new, .len = a->old_size / 2 / cluster *cluster};
 	struct blk_req r = {.len = v.len, .iov = &v, .niov = 1, .flags = BLK_COMPRESS};
 
+	uint32_t unit;
+
+	if (fmt_driver_of(a->b)->compress(a->b, &unit, NULL))
+		r.flags = 0; /* no codec */
 	for (uint64_t i = 0; i < v.len; i++)
 		a->new[i] = (uint8_t)(0x80 | (i / 512 * 3 & 31));
 	return blk_pwritev(a->b, &r);

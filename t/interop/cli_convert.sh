@@ -178,6 +178,8 @@ done
 # Compression, where there is such a thing.
 same_words convert -c x.raw T
 same_words convert -c -O qcow2 -o preallocation=metadata x.raw T
+says 1 'Compression and encryption not supported at the same time' convert -c -O qcow2 \
+	-o encrypt.format=luks x.raw T
 [ ! -e T ]
 ok $? '-c is judged before there is a target'
 

@@ -440,8 +440,9 @@ static void whole_clusters(const struct crash *c, struct op *o, uint64_t first, 
 	uint64_t cluster = 1u << (c->geo.cluster_bits - 9);
 	uint64_t from = o->sector / cluster * cluster;
 	uint64_t to = thr_align_up(o->sector + o->n, cluster);
+	uint32_t unit;
 
-	if (from < first || to > end) {
+	if (from < first || to > end || fmt_driver_of(c->b)->compress(c->b, &unit, NULL)) {
 		o->what = WRITE;
 		return;
 	}
