@@ -138,6 +138,12 @@ void qcow2_pack_free(struct qcow2 *q, struct qcow2_pack *p)
 		thr_put(q->blk.mem, p, p->bytes);
 }
 
+int qcow2_packer_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err)
+{
+	thr_mutex_init(&q->w->packer.lock);
+	return qcow2_opt_level(o, q->codec, &q->w->packer.level, err);
+}
+
 void qcow2_packer_close(struct qcow2 *q)
 {
 	struct qcow2_packer *k = &q->w->packer;

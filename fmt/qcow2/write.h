@@ -255,6 +255,7 @@ int qcow2_zero_below(struct qcow2 *q, uint64_t off, uint64_t len, bool *zero, ui
 /* Stores the data of @r compressed, in its turn. -EINVAL unless it is whole clusters, of
  * which the last may be cut short by the end of the disk. Holding nothing. */
 int qcow2_write_packed(struct qcow2 *q, const struct blk_req *r);
+int qcow2_packer_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err);
 void qcow2_packer_close(struct qcow2 *q);
 
 /* ---- zero.c ---- */

@@ -25,7 +25,6 @@ static void init(struct qcow2 *q, struct qcow2_write *w, bool repair)
 		w->hint[i] = 1;
 	w->fresh = (size >> q->h.cluster_bits) + !!(size & q->cluster_mask);
 	w->gen = 1;
-	thr_mutex_init(&w->packer.lock);
 	w->lazy = !repair && q->h.version >= 3 && q->h.compatible & QCOW2_COMPAT_LAZY;
 }
 
@@ -86,7 +85,7 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	}
 	q->w = w;
-	ret = qcow2_opt_level(o->opts, q->codec, &w->packer.level, err);
+	ret = qcow2_packer_open(q, o->opts, err);
 	fmt_cache_lazy(q->cache, q->blk.file, w->lazy);
 	if (!ret && !(o->flags & FMT_REPAIR)) {
 		ret = make_clean(q, err);
