@@ -246,6 +246,7 @@ int qcow2_read_compressed(struct qcow2 *q, uint64_t entry, uint32_t skip,
 
 	if (!q->codec)
 		return -THR_ENOTSUP;
+	thr_give_way();
 	s = to ? slot_borrow(q, entry) : NULL;
 	if (s) {
 		err = fill(q, s, entry, to);

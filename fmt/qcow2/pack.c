@@ -8,7 +8,8 @@
  * there are as many as threads; room for streams is held for as long as the request.
  *
  * A cluster that is equal to the one before it has the same stream. What will not
- * shrink, by an estimate or by trying, is stored as it is.
+ * shrink, by an estimate or by trying, is stored as it is. Between clusters those are let
+ * through whose turn may have come.
  */
 #include "cz/cz.h"
 #include "fmt/qcow2/pack.h"
@@ -212,6 +213,7 @@ static int pack_all(
 	for (unsigned i = 0; !err && i < p->n; i++, before = in) {
 		struct qcow2_packed *v = &p->v[i];
 
+		thr_give_way();
 		in = cluster_of(q, r, i, e);
 		if (before && !memcmp(in, before, q->cluster_size)) {
 			*v = v[-1];
