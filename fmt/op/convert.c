@@ -244,6 +244,9 @@ static void write_runs(struct worker *w)
 			spawn_run(w, &w->runs[i]);
 	}
 	thr_seq_pass(&cv->chunks, w->ck.ticket);
+	/* The next ones pass on theirs before this one computes for long. */
+	if (cv->c->compress)
+		thr_yield();
 	(void)write_run(&w->runs[w->nruns - 1]);
 	(void)thr_group_wait(&w->group);
 }
