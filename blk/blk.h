@@ -113,9 +113,9 @@ enum blk_req_flags {
 	BLK_FUA = 1u << 0,         /* durable when it returns */
 	BLK_UNMAP = 1u << 1,       /* zero: may deallocate */
 	BLK_NO_FALLBACK = 1u << 2, /* zero: fail with -ENOTSUP rather than write zeroes */
-	BLK_COMPRESS = 1u << 3,    /* write: store compressed */
-	BLK_EOF_ZERO = 1u << 4,    /* read: what lies past the end reads as zeroes */
-	BLK_CHILD = 1u << 5, /* made by a request that was admitted already: passes drains */
+	BLK_COMPRESS = 1u << 3, /* write: store compressed; -ENOTSUP, -EINVAL off its units */
+	BLK_EOF_ZERO = 1u << 4, /* read: what lies past the end reads as zeroes */
+	BLK_CHILD = 1u << 5,    /* made by a request that was admitted already: passes drains */
 };
 
 /* Drivers pass parts of a request on by copying it and moving off, len and
@@ -385,6 +385,7 @@ struct blk_ops {
 	const char *name;
 	int (*preadv)(struct blk *b, struct blk_req *r);
 	int (*pwritev)(struct blk *b, struct blk_req *r);
+	bool compress; /* pwritev knows BLK_COMPRESS; the core refuses it elsewhere */
 	/* -ENOTSUP: the core writes zeroes instead. */
 	int (*zero)(struct blk *b, struct blk_req *r);
 	int (*discard)(struct blk *b, struct blk_req *r);

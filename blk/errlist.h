@@ -67,6 +67,7 @@ BLK_ERR(READ_AT, "Error while reading at byte %o: %e")
 BLK_ERR(WRITE_AT, "Error while writing at byte %o: %e")
 BLK_ERR(MAP_AT, "Error while reading block status at offset %o: %e")
 BLK_ERR(NO_EMPTY, "Images of the format '%s' cannot be emptied")
+BLK_ERR(NO_COMPRESS, "Compression not supported for this file format")
 BLK_ERR(TARGET_SMALL, "output file is smaller than input file")
 
 /* cow */
@@ -119,6 +120,10 @@ BLK_ERR(QCOW2_BITMAPS_NONE, "The bitmaps feature bit is set, but there is no bit
 BLK_ERR(QCOW2_BITMAPS, "Invalid bitmaps extension at offset %o")
 BLK_ERR(QCOW2_BITMAP, "Invalid bitmap directory entry at offset %o")
 BLK_ERR(QCOW2_EXTL2_CLUSTER, "Extended L2 entries are only supported with cluster sizes of at least 16384 bytes")
+BLK_ERR(QCOW2_LEVEL, "The compression level must be between %o and %v")
+BLK_ERR(QCOW2_PACK_DATA_FILE, "Compression is not possible with an external data file")
+BLK_ERR(QCOW2_PACK_CRYPT, "Compression and encryption not supported at the same time")
+BLK_ERR(QCOW2_PACK_DECODER, "The codec for '%s' can only decompress")
 BLK_ERR(QCOW2_CACHE_SIZES, "%s may not exceed cache-size")
 BLK_ERR(QCOW2_CACHE_ALL, "cache-size, l2-cache-size and refcount-cache-size may not be set at the same time")
 BLK_ERR(QCOW2_CLUSTER_SIZE, "Cluster size must be a power of two between 512 and 2048k")

@@ -135,6 +135,8 @@ static int write_bounds(struct blk *b, const struct blk_req *r)
 
 	if (THR_UNLIKELY(!(b->flags & BLK_RDWR)))
 		return -THR_EROFS;
+	if (THR_UNLIKELY(r->flags & BLK_COMPRESS && !b->ops->compress))
+		return -THR_ENOTSUP;
 	if (THR_LIKELY(thr_within(r->off, r->len, blk_size(b))))
 		return 0;
 	if (!b->grows || thr_add_over(r->off, r->len, &end))

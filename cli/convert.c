@@ -66,8 +66,6 @@ static int set_fibers(struct cli_convert *a, const char *arg)
 static int later(int c)
 {
 	switch (c) {
-	case 'c':
-		return cli_error("-c is not supported yet");
 	case 'l':
 		return cli_error("-l is not supported yet");
 	case OPT_BITMAPS:
@@ -118,6 +116,9 @@ static void set_switch(struct cli_convert *a, int c)
 	switch (c) {
 	case 'C':
 		a->offload = true;
+		break;
+	case 'c':
+		a->compress = true;
 		break;
 	case 'p':
 		a->progress = true;

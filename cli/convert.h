@@ -19,8 +19,8 @@ struct cli_convert {
 	uint32_t sparse;
 	uint64_t rate;
 	unsigned fibers, threads;
-	bool sparse_given, opts_given, offload, progress, quiet, no_create, unordered, share,
-		target_is_zero, image_opts, target_image_opts, salvage;
+	bool compress, sparse_given, opts_given, offload, progress, quiet, no_create, unordered,
+		share, target_is_zero, image_opts, target_image_opts, salvage;
 };
 
 /* Opens, creates, copies and closes; the exit status. */

@@ -41,6 +41,27 @@ static int open_sources(struct job *j)
 	return 0;
 }
 
+/* What -c does not go with, before there is a target. */
+static int check_compress(const struct cli_convert *a)
+{
+	const struct fmt_driver *d = a->out_format ? fmt_driver_find(a->out_format) : NULL;
+	const char *prealloc = blk_opt(&a->opts.o, "preallocation");
+	enum blk_prealloc p = BLK_PREALLOC_OFF;
+	bool encrypt = false;
+
+	if (!a->compress)
+		return 0;
+	if (d && !d->compress)
+		return cli_error("Compression not supported for this file format");
+	if (prealloc && !blk_prealloc_parse(prealloc, &p) && p != BLK_PREALLOC_OFF)
+		return cli_error(
+			"Compression and preallocation not supported at the same time");
+	(void)blk_opt_bool(&a->opts.o, "encryption", false, &encrypt, NULL);
+	if (encrypt || blk_opt(&a->opts.o, "encrypt.format"))
+		return cli_error("Compression and encryption not supported at the same time");
+	return 0;
+}
+
 static int create_target(struct job *j)
 {
 	const struct cli_convert *a = j->a;
@@ -71,12 +92,16 @@ static int create_target(struct job *j)
 
 static int open_target(struct job *j)
 {
+	const char *level = blk_opt(&j->a->opts.o, "compression_level");
+	struct blk_opt opt = {"compression-level", level};
+	struct blk_opts opts = {&opt, 1};
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
 		.image_opts = j->a->target_image_opts,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
+		.opts = level ? &opts : NULL,
 		.trusted = !j->a->no_create, /* what it names is what we were given */
 	};
 
@@ -121,6 +146,7 @@ static int copy(struct job *j)
 	j->c.fibers = a->fibers;
 	j->c.rate = a->rate;
 	j->c.lost = a->salvage ? &j->lost : NULL;
+	j->c.compress = a->compress;
 	j->c.unordered = a->unordered;
 	cli_progress_begin(&p, a->progress && !a->quiet);
 	j->c.progress = p.p;
@@ -150,6 +176,8 @@ int cli_convert_run(const struct cli_convert *a)
 	struct job j = {.a = a};
 	int ret = open_sources(&j);
 
+	if (!ret)
+		ret = check_compress(a);
 	if (!ret && !a->no_create)
 		ret = create_target(&j);
 	if (!ret)

@@ -128,13 +128,21 @@ static const char *verb(enum io_kind kind)
 	return verbs[kind];
 }
 
+/* Within the disk, what is invalid is the place of compressed data. */
+static const char *why(const struct io_job *j)
+{
+	bool within = thr_within(j->r.off, j->r.len, blk_size(j->io->image));
+
+	return j->r.flags & BLK_COMPRESS && within ? blk_strerror(j->err) : io_strerror(j->err);
+}
+
 /* 0, or -1 if the request has failed or the pattern was not there. */
 static int report(struct io_job *j)
 {
 	int ret = 0;
 
 	if (j->err) {
-		printf("%s failed: %s\n", j->failed, io_strerror(j->err));
+		printf("%s failed: %s\n", j->failed, why(j));
 		return -1;
 	}
 	if (j->check && !io_buf_is(j->buf + j->check_off, j->pattern, j->check_len)) {

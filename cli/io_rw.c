@@ -202,8 +202,10 @@ int io_write(struct io *io, int argc, char **argv)
 		return -1;
 	if (range(argv, w.no_fallback, " without -n", &w.j.r.off, &len))
 		return -1;
-	if (w.vm_state || (w.compress && !w.zero))
+	if (w.vm_state)
 		return not_supported("write");
+	if (w.compress && !w.zero)
+		w.j.r.flags |= BLK_COMPRESS;
 	if (!w.zero)
 		return write_buffer(io, &w, len);
 	w.j.kind = IO_ZERO;

@@ -128,6 +128,10 @@ struct fmt_driver {
 	/* Gives up all that the image, open for writing, has allocated, so that its backing
 	 * file shows. NULL: it cannot. A cut leaves each part as it was or given up. */
 	int (*empty)(struct blk *image);
+	/* Whether the image takes writes with BLK_COMPRESS, which have to be multiples of
+	 * *unit in offset and length, but for the end of the disk. Fails with the reason why
+	 * not. NULL: the format has no such thing. */
+	int (*compress)(struct blk *image, uint32_t *unit, struct blk_err *err);
 	/* As fmt_snapshot_select(); NULL matches any. */
 	int (*select)(struct blk *image, const char *id, const char *name, struct blk_err *err);
 	/* format-specific properties, in order, into @s. */
@@ -324,6 +328,7 @@ struct fmt_convert {
 	bool dst_is_zero; /* a new image: what is not written reads as zeroes */
 	uint32_t sparse;  /* -S: shortest run of zeroes that is left out; 0: write everything */
 	unsigned fibers;  /* -m: 1 to 16 */
+	bool compress;    /* -c: data is stored compressed, where the target can */
 	bool unordered;   /* -W: accepted; the output is the same */
 	uint64_t memory;  /* budget for buffers, in bytes; 0: 32 MiB */
 	uint64_t rate;    /* -r: bytes a second at most; 0: as fast as it goes */

@@ -127,6 +127,8 @@ t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
+unit-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
+TIME_qcow2_pack := 120
 
 # commit, onto raw
 commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
@@ -151,8 +153,8 @@ ram-rig := $(call on,$(ram-needs))
 t-$(ram-rig) += conf/ram.o
 conf-$(ram-rig) += model matrix
 vg-$(ram-rig) += model matrix
-TIME_model := 120
-TIME_model_par := 120
+TIME_model := 180
+TIME_model_par := 180
 ram-par := $(call on,$(ram-needs) THR_FIBERS)
 conf-$(ram-par) += model_par
 vg-$(ram-par) += model_par
@@ -203,12 +205,14 @@ fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) +=
 unit-$(CONFIG_CLI) += cli_args
 vg-$(CONFIG_CLI) += cli_args
 cli-all := CLI_CREATE CLI_INFO CLI_CONVERT CLI_CHECK CLI_COMPARE CLI_MAP CLI_RESIZE \
-	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK CZ_DEFLATE
+	FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_QCOW2_COMPRESS CZ_DEFLATE
 cli-tests := cli_convert cli_check $(if $(CONFIG_CLI_COMMIT),cli_commit) cli_compare cli_map cli_resize convert determinism \
 	limits
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
 interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
+interop-$(call on,$(cli-all) FMT_QCOW2_COMPRESS CZ_ZSTD CZ_LIBDEFLATE CLI_IO) += compress
+TIME_compress := 180
 interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
 asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
@@ -217,6 +221,7 @@ asan-$(call on,$(cli-all) CLI_CHECKSUM FMT_JSON) += checksum
 perf-sh-$(call on,CLI_CHECKSUM FMT_RAW FMT_QCOW2) += checksum
 TIME_checksum := 120
 perf-sh-$(call on,$(cli-all)) += convert
+perf-sh-$(call on,$(cli-all) FMT_QCOW2_COMPRESS CZ_ZSTD) += compress
 unit-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 tsan-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench

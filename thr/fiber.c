@@ -105,3 +105,32 @@ void thr_fiber_ticket(uint64_t ticket)
 	if (thr_in_fiber())
 		thr_self->cur->ticket = ticket;
 }
+
+static bool anything_pending(const struct thr_exec *e)
+{
+	const struct thr_source *s;
+
+	for (s = e->sources; s; s = s->next)
+		if (s->pending)
+			return true;
+	return __atomic_load_n(&e->remote, __ATOMIC_RELAXED);
+}
+
+/* What came in from other threads, and whose I/O has completed, may have a lower
+ * ticket: the scheduler finds out. */
+void thr_give_way(void)
+{
+	struct thr_exec *e = thr_self;
+	struct thr_fiber *f = e ? e->cur : NULL;
+	bool pending;
+
+	if (!f || f->ticket == THR_NO_TICKET)
+		return;
+	pending = anything_pending(e);
+	if (!pending && (!e->ready.tickets.root || e->ready.tickets.root->key >= f->ticket))
+		return;
+	if (pending)
+		e->batch = 0;
+	thr_ready_push(e, f);
+	thr_fiber_park(e, f);
+}

@@ -264,6 +264,10 @@ static inline void thr_fiber_ticket(uint64_t ticket)
 	(void)ticket;
 }
 
+static inline void thr_give_way(void)
+{
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -83,6 +83,10 @@ void thr_yield(void);
  * after them. */
 #define THR_NO_TICKET   UINT64_MAX
 void thr_fiber_ticket(uint64_t ticket);
+/* Lets ready fibers of the executor with lower tickets than the caller's run: for who
+ * computes long, while those before it may have to pass a turn on. Costs next to nothing
+ * where there are none; a no-op without a ticket. */
+void thr_give_way(void);
 
 /* One wait for one wake-up: how everything here blocks. It lives on the
  * waiter's stack (or in its request) and may be woken from any thread or

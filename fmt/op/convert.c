@@ -200,6 +200,7 @@ static int write_run(void *arg)
 	} else {
 		r.iov = &v;
 		r.niov = 1;
+		r.flags = cv->c->compress ? BLK_COMPRESS : 0;
 		err = blk_pwritev(cv->c->dst, &r);
 	}
 	if (err)
@@ -243,6 +244,9 @@ static void write_runs(struct worker *w)
 			spawn_run(w, &w->runs[i]);
 	}
 	thr_seq_pass(&cv->chunks, w->ck.ticket);
+	/* The next ones pass on theirs before this one computes for long. */
+	if (cv->c->compress)
+		thr_yield();
 	(void)write_run(&w->runs[w->nruns - 1]);
 	(void)thr_group_wait(&w->group);
 }
@@ -337,6 +341,8 @@ static unsigned worker_count(const struct convert *cv)
 	unsigned n = cv->c->fibers ? cv->c->fibers : DEFAULT_FIBERS;
 
 	n = THR_MIN(n, FMT_BUFS_MAX);
+	if (cv->c->compress)
+		bytes /= 2; /* what it is compressed to comes on top */
 	if (n > bytes / cv->chunk)
 		n = (unsigned)(bytes / cv->chunk);
 	return thr_in_fiber() && n ? n : 1;
@@ -379,12 +385,29 @@ static uint32_t largest_grain(const struct fmt_convert *c)
 	return max;
 }
 
+/* How data is cut where it is compressed: 1 where it is not. */
+static int compress_unit(const struct fmt_convert *c, uint32_t *unit, struct blk_err *err)
+{
+	const struct fmt_driver *d = fmt_driver_of(c->dst);
+
+	*unit = 1;
+	if (!c->compress)
+		return 0;
+	if (!d || !d->compress)
+		return blk_fail(err, -THR_ENOTSUP, BLK_E_NO_COMPRESS, 0, 0);
+	return d->compress(c->dst, unit, err);
+}
+
 static int plan(struct convert *cv, const struct fmt_convert *c, struct blk_err *err)
 {
+	int code = compress_unit(c, &cv->unit, err);
+
+	if (code)
+		return code;
 	cv->c = c;
-	cv->chunk = THR_MAX(CONVERT_CHUNK, largest_grain(c));
+	cv->chunk = THR_MAX(THR_MAX(CONVERT_CHUNK, cv->unit), largest_grain(c));
 	cv->grain = THR_MIN(GRAIN, c->sparse ? c->sparse & -c->sparse : GRAIN);
-	cv->grain = THR_MAX(cv->grain, c->dst->zero_align);
+	cv->grain = THR_MAX(THR_MAX(cv->grain, cv->unit), c->dst->zero_align);
 	for (unsigned i = 0; i < c->nsrc; i++)
 		if (thr_add_over(cv->total, blk_size(c->src[i]), &cv->total))
 			return blk_fail(err, -THR_EFBIG, BLK_E_SYS, 0, 0);

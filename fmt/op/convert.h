@@ -51,6 +51,7 @@ struct convert {
 	const struct fmt_convert *c;
 	uint32_t chunk; /* a power of two */
 	uint32_t grain; /* at which zeroes are looked for: a power of two */
+	uint32_t unit;  /* in which data is compressed; 1: it is not */
 	uint64_t total;
 
 	/* The cursor. */

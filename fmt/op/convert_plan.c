@@ -101,9 +101,9 @@ static uint64_t long_step(const struct convert *cv, enum convert_kind kind)
 	return end > cv->pos ? end - cv->pos : 0;
 }
 
-static void add_seg(struct convert *cv, struct convert_chunk *ck, uint64_t len)
+static void add_seg(
+	struct convert *cv, struct convert_chunk *ck, uint64_t len, enum convert_kind kind)
 {
-	enum convert_kind kind = kind_of(&cv->ext);
 	struct convert_seg *last = ck->nsegs ? &ck->segs[ck->nsegs - 1] : NULL;
 
 	if (last && last->kind == kind && last->src == source(cv)) {
@@ -119,6 +119,21 @@ static void add_seg(struct convert *cv, struct convert_chunk *ck, uint64_t len)
 	};
 }
 
+/* What lies at the cursor, at most to @end of the chunk. What is compressed is whole
+ * units, so where the backing file has only a part of one, all of it is read. */
+static uint64_t piece(const struct convert *cv, uint64_t end, enum convert_kind *kind)
+{
+	uint64_t to = THR_MIN(extent_end(cv), end), into = to & (cv->unit - 1);
+
+	*kind = kind_of(&cv->ext);
+	if (!cv->c->base || !into || to == end)
+		return to - cv->pos;
+	if (*kind == CONVERT_SKIP && to - into > cv->pos)
+		return to - into - cv->pos;
+	*kind = CONVERT_DATA;
+	return THR_MIN(to - into + cv->unit, end) - cv->pos;
+}
+
 /* The chunk at the cursor, up to its end. With more parts than there is room for,
  * what is left is taken as data, unless the target's backing file has some of it:
  * then the chunk ends early. */
@@ -130,20 +145,21 @@ static int collect(struct convert *cv, struct convert_chunk *ck)
 	ck->nsegs = 0;
 	ck->zero = false;
 	while (cv->pos < end) {
+		enum convert_kind kind;
 		uint64_t len;
 		int err = find_extent(cv);
 
 		if (err)
 			return err;
-		len = THR_MIN(extent_end(cv), end) - cv->pos;
+		len = piece(cv, end, &kind);
 		if (ck->nsegs == CONVERT_SEGS || (ck->nsegs == CONVERT_SEGS - 1 && cv->c->base))
 			break;
 		if (ck->nsegs == CONVERT_SEGS - 1) {
 			len = THR_MIN(end, cv->src_at + blk_size(source(cv))) - cv->pos;
-			cv->ext.flags = BLK_EXT_DATA;
+			kind = CONVERT_DATA;
 			cv->ext.len = 0;
 		}
-		add_seg(cv, ck, len);
+		add_seg(cv, ck, len, kind);
 		cv->pos += len;
 	}
 	ck->len = cv->pos - ck->off;

@@ -14,6 +14,8 @@ fmt-y += qcow2/write_open.o qcow2/header_write.o qcow2/alloc.o qcow2/alloc_grow.
 	qcow2/pending.o qcow2/l2.o qcow2/data_write.o qcow2/write.o qcow2/zero.o qcow2/resize.o \
 	qcow2/preallocate.o qcow2/exists.o \
 	$(if $(CONFIG_FMT_QCOW2_OVERLAP),qcow2/overlap.o,qcow2/nooverlap.o)
+fmt-y += $(if $(CONFIG_FMT_QCOW2_COMPRESS),qcow2/pack.o qcow2/pack_alloc.o \
+	qcow2/pack_write.o,qcow2/nopack.o)
 fmt-y += $(if $(CONFIG_FMT_QCOW2_CHECK),qcow2/repair.o,qcow2/norepair.o)
 else
 fmt-y += qcow2/nowrite.o

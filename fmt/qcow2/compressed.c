@@ -8,6 +8,9 @@
  * it, with no lock held; others who want the same cluster wait for it, and who
  * wants another one takes the slot that was used longest ago.
  *
+ * Who reads a whole cluster into one piece of memory has it decompressed there, and
+ * uses a slot without leaving anything in it.
+ *
  * In a writable image the same entry may come to mean other data once its host
  * clusters have been reused, so there a slot is forgotten with its last user.
  *
@@ -131,7 +134,8 @@ static struct slot *pick(struct qcow2_codec *c, uint64_t entry)
 	return best;
 }
 
-static int fill(struct qcow2 *q, struct slot *s)
+/* Decompresses the cluster of @entry to @to, or into the slot where that is NULL. */
+static int fill(struct qcow2 *q, struct slot *s, uint64_t entry, uint8_t *to)
 {
 	struct thr_iov iov;
 	struct blk_req r;
@@ -141,7 +145,7 @@ static int fill(struct qcow2 *q, struct slot *s)
 
 	if (err)
 		return err;
-	qcow2_compressed_range(q, s->entry, &off, &len);
+	qcow2_compressed_range(q, entry, &off, &len);
 	if (off >= blk_size(q->blk.file))
 		return -THR_EUCLEAN;
 	iov.base = slot_in(q, s);
@@ -155,7 +159,8 @@ static int fill(struct qcow2 *q, struct slot *s)
 	err = blk_preadv(q->blk.file, &r);
 	if (err)
 		return err;
-	return q->codec->decode(s->mem, slot_out(q, s), q->cluster_size, slot_in(q, s), len);
+	return q->codec->decode(
+		s->mem, to ? to : slot_out(q, s), q->cluster_size, slot_in(q, s), len);
 }
 
 /* Returns with the slot in use; its err says whether it holds the cluster. */
@@ -178,7 +183,7 @@ static struct slot *slot_get(struct qcow2 *q, uint64_t entry)
 	s->entry = entry;
 	s->filling = true;
 	thr_mutex_unlock(&c->lock);
-	s->err = fill(q, s);
+	s->err = fill(q, s, entry, NULL);
 	thr_mutex_lock(&c->lock);
 	s->filling = false;
 	thr_cond_broadcast(&c->changed);
@@ -199,14 +204,55 @@ static void slot_put(struct qcow2 *q, struct slot *s)
 	thr_mutex_unlock(&c->lock);
 }
 
+/* A slot in use for nothing that it keeps, or NULL if a slot has @entry. */
+static struct slot *slot_borrow(struct qcow2 *q, uint64_t entry)
+{
+	struct qcow2_codec *c = q->codecs;
+	struct slot *s;
+
+	thr_mutex_lock(&c->lock);
+	while (!(s = pick(c, entry)))
+		thr_cond_wait(&c->changed, &c->lock);
+	if (s->entry == entry) {
+		s = NULL;
+	} else {
+		s->users = 1;
+		s->entry = 0;
+		s->used = 0;
+		s->err = 0;
+	}
+	thr_mutex_unlock(&c->lock);
+	return s;
+}
+
+/* Where a whole cluster goes to in one piece, or NULL. */
+static uint8_t *whole(struct qcow2 *q, const struct blk_req *r, uint64_t at, uint32_t len)
+{
+	size_t n = len;
+	void *p;
+
+	if (len != q->cluster_size)
+		return NULL;
+	p = blk_req_piece(r, at, &n);
+	return n == len ? p : NULL;
+}
+
 int qcow2_read_compressed(struct qcow2 *q, uint64_t entry, uint32_t skip,
 	const struct blk_req *r, uint64_t at, uint32_t len)
 {
+	uint8_t *to = q->codec ? whole(q, r, at, len) : NULL;
 	struct slot *s;
 	int err;
 
 	if (!q->codec)
 		return -THR_ENOTSUP;
+	thr_give_way();
+	s = to ? slot_borrow(q, entry) : NULL;
+	if (s) {
+		err = fill(q, s, entry, to);
+		slot_put(q, s);
+		return err;
+	}
 	s = slot_get(q, entry);
 	err = s->err;
 	if (!err)

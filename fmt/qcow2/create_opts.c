@@ -15,6 +15,8 @@ const struct fmt_opt qcow2_create_opts[] = {
 		"Preallocation mode (allowed values: off, metadata, falloc, full)", NULL},
 	{"compression_type", FMT_OPT_STRING,
 		"Compression method used for image cluster compression", "zlib"},
+	{"compression_level", FMT_OPT_NUMBER,
+		"How hard convert -c compresses, not stored in the image", NULL},
 	{"size", FMT_OPT_SIZE, "Virtual disk size", NULL},
 	{"compat", FMT_OPT_STRING, "Compatibility level (v2 [0.10] or v3 [1.1])", NULL},
 	{"backing_file", FMT_OPT_STRING, "File name of a base image", NULL},
@@ -128,6 +130,19 @@ static int compression(struct qcow2_header *h, const struct blk_opts *o, struct 
 	return 0;
 }
 
+/* Of what is compressed right after the image has been made, by who makes it. */
+static int level(const struct qcow2_header *h, const struct blk_opts *o, struct blk_err *err)
+{
+	const char *s = blk_opt(o, "compression_level");
+	struct blk_opt one = {"compression-level", s};
+	struct blk_opts list = {&one, 1};
+	int unused;
+
+	return s ? qcow2_opt_level(&list, cz_codec_find((enum cz_codec_id)h->compression_type),
+			   &unused, err)
+		 : 0;
+}
+
 /* What would be another image than was asked for is refused. */
 static int not_yet(const struct blk_opts *o, struct blk_err *err)
 {
@@ -183,6 +198,8 @@ int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct 
 		ret = refcounts(&p->h, c->opts, err);
 	if (!ret)
 		ret = compression(&p->h, c->opts, err);
+	if (!ret)
+		ret = level(&p->h, c->opts, err);
 	if (!ret)
 		ret = preallocation(&p->prealloc, c, err);
 	return ret;

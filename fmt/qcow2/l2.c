@@ -260,6 +260,8 @@ static uint64_t new_entry(const struct qcow2 *q, const struct qcow2_edit *e,
 		if (e->mode == QCOW2_EDIT_ZERO_KEEP && old->copied)
 			return old->entry | QCOW2_L2E_ZERO;
 		return QCOW2_L2E_ZERO;
+	case QCOW2_EDIT_ENTRIES:
+		return e->entries[i];
 	case QCOW2_EDIT_CLEAR:
 		break;
 	}
@@ -300,6 +302,11 @@ static uint64_t new_extended(const struct qcow2 *q, const struct qcow2_edit *e,
 		alloc &= ~m;
 		if (alloc || (e->mode == QCOW2_EDIT_ZERO_KEEP && old->copied))
 			entry = old->entry;
+		break;
+	case QCOW2_EDIT_ENTRIES:
+		zero = e->entries[i] == QCOW2_L2E_ZERO ? UINT32_MAX : 0;
+		alloc = zero || e->entries[i] & QCOW2_COMPRESSED ? 0 : UINT32_MAX;
+		entry = zero ? 0 : e->entries[i];
 		break;
 	case QCOW2_EDIT_CLEAR:
 		alloc = 0;

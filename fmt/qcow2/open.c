@@ -263,6 +263,7 @@ const struct fmt_driver fmt_qcow2_driver = {
 #endif
 #ifdef CONFIG_FMT_QCOW2_WRITE
 	.empty = qcow2_empty,
+	.compress = qcow2_compress,
 #endif
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	.create = qcow2_create,

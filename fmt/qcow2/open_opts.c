@@ -6,6 +6,7 @@
  * cache has both, and its slices go to whoever uses them; so the sizes add up. It
  * grows as it is used and its slices stay: cache-clean-interval has nothing to do.
  */
+#include "cz/cz.h"
 #include "fmt/qcow2/qcow2.h"
 
 const char *const qcow2_open_opts[] = {
@@ -14,6 +15,7 @@ const char *const qcow2_open_opts[] = {
 	"l2-cache-size",
 	"refcount-cache-size",
 	"cache-clean-interval",
+	"compression-level",
 	"overlap-check",
 	"overlap-check.template",
 	"overlap-check.main-header",
@@ -48,5 +50,24 @@ int qcow2_opt_cache(const struct blk_opts *o, uint64_t *bytes, struct blk_err *e
 		return blk_fail_str(
 			err, -THR_EINVAL, BLK_E_QCOW2_CACHE_SIZES, "refcount-cache-size");
 	*bytes = all ? all : l2 + THR_MIN(counts, UINT64_MAX - l2);
+	return 0;
+}
+
+int qcow2_opt_level(
+	const struct blk_opts *o, const struct cz_codec *codec, int *level, struct blk_err *err)
+{
+	uint64_t v;
+	int ret;
+
+	*level = codec ? codec->level_default : 0;
+	if (!blk_opt(o, "compression-level") || !codec)
+		return 0;
+	ret = blk_opt_size(o, "compression-level", 0, &v, err);
+	if (ret)
+		return ret;
+	if (v < (uint64_t)codec->level_min || v > (uint64_t)codec->level_max)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_LEVEL, (uint64_t)codec->level_min,
+			(uint64_t)codec->level_max);
+	*level = (int)v;
 	return 0;
 }

@@ -153,6 +153,9 @@ void qcow2_drop(struct qcow2 *q, uint64_t host, uint64_t n, unsigned flags)
 	struct dropped *d = p && !part_is_empty(p) ? &p->v[p->tail - 1] : NULL;
 
 	w->dropped++;
+	if (w->packed && w->packed >> q->h.cluster_bits >= cluster &&
+		w->packed >> q->h.cluster_bits < cluster + n)
+		w->packed = 0;
 	if (d && d->cluster + d->n == cluster && d->flags == flags) {
 		d->n += n;
 		d->seq = w->dropped;

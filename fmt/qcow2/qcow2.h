@@ -204,6 +204,9 @@ static inline int qcow2_opt_cache(
 	return 0;
 }
 #endif
+/* The level of compressed writes, checked against what @codec (or NULL) has. */
+int qcow2_opt_level(const struct blk_opts *o, const struct cz_codec *codec, int *level,
+	struct blk_err *err);
 
 /* ---- map.c ---- */
 
@@ -319,6 +322,8 @@ int qcow2_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_e
 int qcow2_bitmaps_size(struct blk *b, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
 extern const struct fmt_opt qcow2_create_opts[];
 int qcow2_check(struct blk *b, struct fmt_check *c, struct blk_err *err);
+/* pack_write.c: struct fmt_driver, compress. */
+int qcow2_compress(struct blk *b, uint32_t *unit, struct blk_err *err);
 
 /* ---- info.c ---- */
 

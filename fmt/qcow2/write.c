@@ -570,7 +570,7 @@ int qcow2_pwritev(struct blk *b, struct blk_req *r)
 	int err;
 
 	if (r->flags & BLK_COMPRESS)
-		return -THR_ENOTSUP;
+		return qcow2_write_packed(q, r);
 	err = qcow2_make_room(q);
 	if (!err)
 		err = blk_turn_enter(r->turn);

@@ -11,6 +11,7 @@
  *   l2.c        L1 and L2 tables for changing: new, shared, grown
  *   data_write.c  the guest's data into standard clusters
  *   write.c     pwritev: in place, newly allocated, copy on write
+ *   pack*.c     writing compressed clusters (pack.h)
  *   zero.c      zero and discard
  *   resize.c, preallocate.c  truncate
  *
@@ -38,7 +39,18 @@
 #define QCOW2_DROPS_MAX 16384u
 
 struct qcow2_drops; /* pending.c */
-struct qcow2_meta;  /* overlap.c */
+struct qcow2_encoder;
+struct qcow2_pack;
+struct qcow2_meta; /* overlap.c */
+
+/* Of compressed writes: what is kept to be used again (pack.c). */
+struct qcow2_packer {
+	struct thr_mutex lock;
+	struct qcow2_encoder *encoders;
+	struct qcow2_pack *idle;
+	unsigned nidle;
+	int level;
+};
 
 struct qcow2_write {
 	/* Held by who allocates, or changes L1, refcount table or header: what
@@ -51,7 +63,8 @@ struct qcow2_write {
 
 	/* alloc.c, under layout and, to be changed, the cache's lock */
 	uint64_t hint[QCOW2_HINTS];
-	uint64_t fresh; /* clusters from here on were never written: they read as zeroes */
+	uint64_t fresh;  /* clusters from here on were never written: they read as zeroes */
+	uint64_t packed; /* where the last compressed stream ends, in a cluster; 0: nowhere */
 
 	/* pending.c: the list under the cache's lock, generations under idle_lock */
 	struct qcow2_drops *oldest, *newest;
@@ -67,6 +80,8 @@ struct qcow2_write {
 	bool lazy;  /* counts may be behind while the dirty bit is set */
 	bool dirty; /* atomic: the dirty bit is set, durably */
 	int err;    /* atomic: the header's state is unknown; nothing may be changed */
+
+	struct qcow2_packer packer;
 
 	struct qcow2_meta *meta; /* under the cache's lock; NULL: no checks */
 	bool corrupt;            /* atomic: a check has failed; err is set */
@@ -191,11 +206,15 @@ enum qcow2_edit_mode {
 	QCOW2_EDIT_ZERO,      /* v3: the zero flag, host clusters dropped */
 	QCOW2_EDIT_ZERO_KEEP, /* v3: the zero flag, host clusters kept where they are ours */
 	QCOW2_EDIT_CLEAR,     /* unallocated */
+	QCOW2_EDIT_ENTRIES,   /* as @entries say */
 };
 
 struct qcow2_edit {
 	enum qcow2_edit_mode mode;
 	uint64_t host; /* DATA */
+	/* ENTRIES, of whole clusters: compressed, or standard, or QCOW2_L2E_ZERO, also where
+	 * entries are extended. */
+	const uint64_t *entries;
 	/* Where entries are extended: the guest range that is meant, in whole subclusters.
 	 * What is outside stays; CLEAR is about whole clusters. A compressed cluster is
 	 * zeroed whole, and DATA in place of it or of a shared cluster brings along all
@@ -230,6 +249,14 @@ int qcow2_make_room(struct qcow2 *q);
 /* Whether what lies below the image reads as zeroes, and for how many bytes the
  * answer holds. No lock held. */
 int qcow2_zero_below(struct qcow2 *q, uint64_t off, uint64_t len, bool *zero, uint64_t *n);
+
+/* ---- pack.c, pack_write.c ---- */
+
+/* Stores the data of @r compressed, in its turn. -EINVAL unless it is whole clusters, of
+ * which the last may be cut short by the end of the disk. Holding nothing. */
+int qcow2_write_packed(struct qcow2 *q, const struct blk_req *r);
+int qcow2_packer_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err);
+void qcow2_packer_close(struct qcow2 *q);
 
 /* ---- zero.c ---- */
 

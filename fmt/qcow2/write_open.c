@@ -63,6 +63,7 @@ static void detach(struct qcow2 *q)
 {
 	const struct thr_alloc *mem = q->blk.mem;
 
+	qcow2_packer_close(q);
 	qcow2_drops_free(q);
 	qcow2_meta_close(q);
 	fmt_cache_detach(q->cache, q->blk.file);
@@ -84,8 +85,9 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	}
 	q->w = w;
+	ret = qcow2_packer_open(q, o->opts, err);
 	fmt_cache_lazy(q->cache, q->blk.file, w->lazy);
-	if (!(o->flags & FMT_REPAIR)) {
+	if (!ret && !(o->flags & FMT_REPAIR)) {
 		ret = make_clean(q, err);
 		if (!ret)
 			ret = qcow2_meta_open(q, o->opts, err);
@@ -114,12 +116,22 @@ static int finish(struct qcow2 *q)
 	return err;
 }
 
+/* The last sector of the last stream is there whole, for readers that want it so. */
+static void round_up(struct qcow2 *q)
+{
+	uint64_t size = blk_size(q->blk.file);
+
+	if (q->blk.file->grows && size & 511)
+		blk_truncate(q->blk.file, thr_align_up(size, 512), BLK_PREALLOC_OFF, NULL);
+}
+
 void qcow2_write_close(struct qcow2 *q)
 {
 	if (!q->w)
 		return;
 	if (!finish(q) && q->w->dirty)
 		clear_bits(q, QCOW2_INC_DIRTY);
+	round_up(q);
 	detach(q);
 }
 
@@ -127,6 +139,7 @@ const struct blk_ops qcow2_rw_ops = {
 	.name = "qcow2",
 	.preadv = qcow2_preadv,
 	.pwritev = qcow2_pwritev,
+	.compress = true,
 	.zero = qcow2_zero,
 	.discard = qcow2_discard,
 	.flush = qcow2_flush,

@@ -69,6 +69,9 @@ bool conf_resize(struct conf *c, uint64_t size, bool shrink, enum blk_prealloc p
 struct blk_opts conf_opts(const struct conf_row *row);
 const struct conf_row *conf_row_find(const char *name); /* or NULL */
 
+/* What compressed writes have to be multiples of; 0: there are none. */
+uint32_t conf_pack_unit(struct conf *c);
+
 /* One seeded step: write, zero, discard, read or flush. */
 void conf_step(struct conf *c);
 void conf_write(struct conf *c, uint64_t off, size_t len, uint8_t first);

@@ -130,6 +130,30 @@ static int write_in_place(struct attempt *a)
 	return write_at(a, 700, a->old_size / 5);
 }
 
+static int write_packed(struct attempt *a)
+{
+	uint64_t cluster = 1ull << a->geo->cluster_bits;
+	struct thr_iov v = {.base = a->new, .len = a->old_size / 2 / cluster *cluster};
+	struct blk_req r = {.len = v.len, .iov = &v, .niov = 1, .flags = BLK_COMPRESS};
+
+	uint32_t unit;
+
+	if (fmt_driver_of(a->b)->compress(a->b, &unit, NULL))
+		r.flags = 0; /* no codec */
+	for (uint64_t i = 0; i < v.len; i++)
+		a->new[i] = (uint8_t)(0x80 | (i / 512 * 3 & 31));
+	return blk_pwritev(a->b, &r);
+}
+
+static int write_packed_twice(struct attempt *a)
+{
+	int err = write_packed(a);
+
+	if (!err)
+		err = blk_flush(a->b);
+	return err ? err : write_packed(a);
+}
+
 static int write_over_zeroes(struct attempt *a)
 {
 	return write_at(a, a->old_size / 4 + 3000, 9000);
@@ -359,6 +383,8 @@ const struct fault_case fault_cases[] = {
 	CASE(map_all, FAULT_READ_ONLY | FAULT_QCOW2),
 	CASE(compare, FAULT_READ_ONLY),
 	CASE(write_in_place, 0),
+	CASE(write_packed, FAULT_QCOW2),
+	CASE(write_packed_twice, FAULT_QCOW2),
 	CASE(write_over_zeroes, 0),
 	CASE(write_new, 0),
 	CASE(write_all, 0),

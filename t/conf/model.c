@@ -105,6 +105,29 @@ static void do_write(struct model *m)
 	assert_int_equal(blk_pwritev(m->c.b, &r), 0);
 }
 
+/* Whole clusters, some of whose bytes repeat. */
+static void do_pack(struct model *m)
+{
+	uint32_t unit = conf_pack_unit(&m->c);
+	struct thr_iov v[3];
+	struct blk_req r = {.iov = v, .niov = 3, .flags = BLK_COMPRESS};
+	uint64_t i;
+
+	if (!unit)
+		return;
+	pick(m, &r.off, &r.len);
+	r.len = THR_MIN(
+		thr_align_up(r.off % unit + r.len, unit), m->c.size - r.off / unit * unit);
+	r.off = r.off / unit * unit;
+	tell(m, "write compressed", r.off, r.len);
+	scribble(m, m->c.model + r.off, r.len);
+	for (i = 0; m->done % 5 && i < r.len; i++)
+		if (i / 32 % 5 < m->done % 5)
+			m->c.model[r.off + i] = (uint8_t)m->done;
+	cut(m, v, m->c.model + r.off, r.len);
+	assert_int_equal(blk_pwritev(m->c.b, &r), 0);
+}
+
 static void do_read(struct model *m)
 {
 	struct thr_iov v[3];
@@ -250,7 +273,8 @@ static const struct {
 	unsigned weight;
 	void (*run)(struct model *m);
 } operations[] = {
-	{390, do_write},
+	{350, do_write},
+	{40, do_pack},
 	{200, do_read},
 	{80, do_zero},
 	{80, do_unmap},

@@ -33,6 +33,7 @@ struct op {
 	uint64_t start, end; /* by the clock */
 	uint8_t *buf;        /* WRITE, READ */
 	int err;
+	bool packed; /* WRITE: compressed */
 };
 
 struct round {
@@ -66,6 +67,18 @@ static enum kind roll_kind(struct conf *c)
 	return n < 94 ? DISCARD : FLUSH;
 }
 
+/* Whole clusters about there, if there are any. */
+static void plan_packed(const struct round *r, struct op *o, uint32_t unit)
+{
+	uint64_t off = o->off / unit * unit, end = thr_align_up(o->off + o->len, unit);
+
+	if (off < r->lo || end > r->lo + r->len)
+		return;
+	o->off = off;
+	o->len = end - off;
+	o->packed = true;
+}
+
 static void plan_op(struct round *r, struct op *o)
 {
 	struct conf *c = r->c;
@@ -79,6 +92,8 @@ static void plan_op(struct round *r, struct op *o)
 	o->len = (conf_random(c, conf_random(c, 3) ? 3000 : 100000) / grain + 1) * grain;
 	o->len = THR_MIN(o->len, r->len - o->off);
 	o->off += r->lo;
+	if (o->kind == WRITE && conf_pack_unit(c) && !conf_random(c, 2))
+		plan_packed(r, o, conf_pack_unit(c));
 	if (o->kind == WRITE || o->kind == READ)
 		o->buf = malloc(o->len);
 }
@@ -116,11 +131,15 @@ static void round_plan(struct round *r, struct conf *c, uint32_t number)
 
 static int do_op(struct blk *b, const struct op *o)
 {
+	struct thr_iov v = {o->buf, o->len};
 	struct blk_req q = {.off = o->off, .len = o->len};
 
 	switch (o->kind) {
 	case WRITE:
-		return blk_pwrite(b, o->off, o->buf, o->len);
+		q.iov = &v;
+		q.niov = 1;
+		q.flags = o->packed ? BLK_COMPRESS : 0;
+		return blk_pwritev(b, &q);
 	case READ:
 		return blk_pread(b, o->off, o->buf, o->len);
 	case UNMAP:

@@ -259,6 +259,14 @@ void conf_discard(struct conf *c, uint64_t off, uint64_t len)
 	memcpy(c->model + off, c->buf, len);
 }
 
+uint32_t conf_pack_unit(struct conf *c)
+{
+	const struct fmt_driver *d = fmt_driver_of(c->b);
+	uint32_t unit;
+
+	return d->compress && !d->compress(c->b, &unit, NULL) ? unit : 0;
+}
+
 /* Where and how much: half of the time in sectors, else any byte. */
 static void pick(struct conf *c, uint64_t *off, uint64_t *len)
 {

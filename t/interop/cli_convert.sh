@@ -168,12 +168,20 @@ same_words convert --nothing x.raw T
 same_words convert -O
 
 # Options that are not there yet say so.
-for option in -c '-l snap' --bitmaps; do
+for option in '-l snap' --bitmaps; do
 	# shellcheck disable=SC2086
 	says 1 'not supported yet' convert $option x.raw T
 	[ ! -e T ]
 	ok $? "... and there is no target"
 done
+
+# Compression, where there is such a thing.
+same_words convert -c x.raw T
+same_words convert -c -O qcow2 -o preallocation=metadata x.raw T
+says 1 'Compression and encryption not supported at the same time' convert -c -O qcow2 \
+	-o encrypt.format=luks x.raw T
+[ ! -e T ]
+ok $? '-c is judged before there is a target'
 
 # Progress: two decimals, a carriage return each, a newline at the end.
 "$ours" convert -p -O qcow2 x.raw T >out 2>err

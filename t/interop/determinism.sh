@@ -70,9 +70,29 @@ always 'onto raw' old.raw -n -O raw src.raw
 always 'onto qcow2' old.q -n -O qcow2 src.raw
 always 'a chain onto qcow2' old.q -n -O qcow2 chain2.q
 
+for t in zlib zstd; do
+	for c in 512 4k 64k 2M; do
+		always "compressed with $t, clusters of $c" new -c -O qcow2 \
+			-o compression_type=$t,cluster_size=$c src.raw
+	done
+	always "compressed with $t, narrow counts" new -c -O qcow2 \
+		-o compression_type=$t,refcount_bits=2,cluster_size=4k src.raw
+	always "compressed with $t from a chain" new -c -O qcow2 -o compression_type=$t \
+		chain2.q
+	always "compressed with $t over a backing file" new -c -O qcow2 \
+		-o compression_type=$t -B chain1.q -F qcow2 chain2.q
+	always "compressed with $t, recompressed" new -c -O qcow2 \
+		-o compression_type=$t,compression_level=5 packed.q
+done
+always 'compressed, version 2' new -c -O qcow2 -o compat=0.10 src.raw
+always 'compressed onto qcow2' old.q -n -c -O qcow2 src.raw
+
 # What the map of the source says does not matter, only what is in it.
 cp --sparse=never src.raw full.raw
 "$ours" convert -O qcow2 src.raw a.q && "$ours" convert -O qcow2 full.raw b.q
 cmp a.q b.q
 ok $? 'holes and zeroes give the same image'
+"$ours" convert -c -O qcow2 src.raw a.q && "$ours" convert -c -O qcow2 full.raw b.q
+cmp a.q b.q
+ok $? 'holes and zeroes give the same compressed image'
 done_testing

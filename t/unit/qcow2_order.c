@@ -413,7 +413,7 @@ static void test_group(void **state)
 
 /* ---- cuts -------------------------------------------------------------------------- */
 
-enum what { WRITE, ZERO, DISCARD, FLUSH, RESIZE };
+enum what { WRITE, PACK, ZERO, DISCARD, FLUSH, RESIZE };
 
 struct op {
 	enum what what;
@@ -471,13 +471,17 @@ static void carry_out(struct crash *c, struct op *o)
 {
 	struct blk_req r = {.off = o->sector * 512, .len = o->n * 512};
 	uint8_t *buf = malloc(SECTORS * 512);
+	struct thr_iov v = {buf, r.len};
 
 	o->began = blk_log_now(c->log);
 	o->ended = UINT64_MAX;
 	o->first = ++c->ticks;
 	memset(buf, o->byte, r.len);
-	if (o->what == WRITE) {
-		assert_int_equal(blk_pwrite(c->b, r.off, buf, r.len), 0);
+	if (o->what == WRITE || o->what == PACK) {
+		r.iov = &v;
+		r.niov = 1;
+		r.flags = o->what == PACK ? BLK_COMPRESS : 0;
+		assert_int_equal(blk_pwritev(c->b, &r), 0);
 	} else if (o->what == ZERO) {
 		r.flags = o->byte & 1 ? BLK_UNMAP : 0;
 		assert_int_equal(blk_zero(c->b, &r), 0);
@@ -495,11 +499,27 @@ static void carry_out(struct crash *c, struct op *o)
 	free(buf);
 }
 
+/* Those around it which the fiber has; otherwise it is a plain write. */
+static void whole_clusters(const struct crash *c, struct op *o, uint64_t first, uint64_t end)
+{
+	uint64_t cluster = 1u << (c->geo.cluster_bits - 9);
+	uint64_t from = o->sector / cluster * cluster;
+	uint64_t to = thr_align_up(o->sector + o->n, cluster);
+	uint32_t unit;
+
+	if (from < first || to > end || fmt_driver_of(c->b)->compress(c->b, &unit, NULL)) {
+		o->what = WRITE;
+		return;
+	}
+	o->sector = from;
+	o->n = to - from;
+}
+
 /* Each fiber has a part of the disk for itself, and there a few clusters that are
  * hit again and again. */
 static void choose(struct crash *c, struct op *o, unsigned fiber)
 {
-	static const enum what kinds[] = {WRITE, WRITE, WRITE, WRITE, WRITE, ZERO, ZERO,
+	static const enum what kinds[] = {WRITE, WRITE, WRITE, PACK, PACK, PACK, ZERO, ZERO,
 		DISCARD, FLUSH, FLUSH, FLUSH, RESIZE};
 	uint32_t cluster = c->b->zero_align / 512;
 	uint64_t part = size_of(c) / c->fibers, first = part * fiber;
@@ -514,6 +534,8 @@ static void choose(struct crash *c, struct op *o, unsigned fiber)
 	o->sector = first + rnd(&c->seed, (uint32_t)part);
 	o->n = rnd(&c->seed, rnd(&c->seed, 4) ? 2 * cluster + 2 : 24 * cluster) + 1;
 	o->n = THR_MIN(o->n, first + part - o->sector);
+	if (o->what == PACK)
+		whole_clusters(c, o, first, first + part);
 	if (o->what == RESIZE)
 		o->n = 0;
 }

@@ -601,6 +601,56 @@ static void open_without_fds(void **state)
 	assert_true(fails > 0 && fails < 37);
 }
 
+/* ---- giving way ------------------------------------------------------------------ */
+
+struct rank {
+	struct thr_sem sem;
+	uint64_t ticket;
+	bool ran;
+};
+
+static void rank_wait(void *arg)
+{
+	struct rank *r = arg;
+
+	thr_fiber_ticket(r->ticket);
+	thr_sem_down(&r->sem, 1);
+	r->ran = true;
+}
+
+static void rank_compute(void *arg)
+{
+	struct rank *r = arg; /* before the caller, and after it */
+
+	thr_fiber_ticket(5);
+	thr_yield();
+	thr_sem_up(&r[1].sem, 1);
+	thr_give_way();
+	assert_false(r[1].ran);
+	thr_sem_up(&r[0].sem, 1);
+	thr_give_way();
+	assert_true(r[0].ran);
+	assert_false(r[1].ran);
+}
+
+static void test_give_way(void **state)
+{
+	struct rank r[2] = {{.ticket = 3}, {.ticket = 7}};
+	struct thr_exec *e;
+
+	(void)state;
+	thr_give_way(); /* a plain thread */
+	assert_int_equal(thr_exec_open(&e, &thr_heap), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		thr_sem_init(&r[i].sem, 0);
+		assert_int_equal(thr_spawn(e, rank_wait, &r[i]), 0);
+	}
+	assert_int_equal(thr_spawn(e, rank_compute, r), 0);
+	thr_exec_run(e);
+	assert_true(r[1].ran);
+	thr_exec_close(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,6 +668,7 @@ int main(void)
 		cmocka_unit_test(close_waits),
 		cmocka_unit_test(open_without_memory),
 		cmocka_unit_test(open_without_fds),
+		cmocka_unit_test(test_give_way),
 	};
 
 	return cmocka_run_group_tests_name("thr_exec", tests, NULL, NULL);
