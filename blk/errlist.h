@@ -113,5 +113,11 @@ BLK_ERR(QCOW2_TOO_LARGE, "The image size is too large (try using a larger cluste
 BLK_ERR(QCOW2_NO_ROOM, "The device is too small for the image: %v bytes are needed")
 BLK_ERR(QCOW2_SIZE_ODD, "The new size must be a multiple of 512")
 BLK_ERR(QCOW2_RESIZE_SNAPSHOTS, "Can't resize a v2 image which has snapshots")
+BLK_ERR(QCOW2_DATA_NONE, "The image needs its external data file, which has not been named")
+BLK_ERR(QCOW2_DATA_NAME, "Invalid name of the external data file, of %v bytes, at offset %o")
+BLK_ERR(QCOW2_DATA_SAME, "The external data file of '%s' is the image itself")
+BLK_ERR(QCOW2_DATA_SNAPSHOTS, "An image with an external data file cannot be written while it has snapshots")
+BLK_ERR(QCOW2_RAW_NO_DATA, "data-file-raw requires a data file")
+BLK_ERR(QCOW2_RAW_BACKING, "Backing file and data-file-raw cannot be used at the same time")
 BLK_ERR(QCOW2_PREALLOC_BACKING, "Backing file and preallocation cannot be used at the same time")
 /* clang-format on */

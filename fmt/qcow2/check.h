@@ -58,6 +58,7 @@ struct qcow2_checker {
 	struct qcow2_span *spans;
 	uint32_t nspans, walked;
 	struct qcow2_span span;
+	uint64_t guest; /* of the L2 entry that is looked at */
 
 	/* what has been learned */
 	bool hidden;  /* some references could not be made out: nothing may be freed */

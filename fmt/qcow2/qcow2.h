@@ -108,7 +108,8 @@ struct qcow2_write;
 
 struct qcow2 {
 	struct blk blk;   /* first; blk.file is the image file */
-	struct blk *data; /* what holds the clusters of the guest's data */
+	struct blk *data; /* what holds the guest's data: blk.file, or a file of its own */
+	bool data_raw;    /* that file is to be what the guest sees, without our tables */
 	struct fmt_cache *cache;
 	bool own_cache;
 	struct qcow2_header h;
@@ -137,6 +138,13 @@ struct qcow2 {
 static inline struct qcow2 *qcow2_of(const struct blk *b)
 {
 	return THR_CONTAINER(b, struct qcow2, blk);
+}
+
+/* Whether the guest's data lies in a file of its own: each cluster at its guest offset,
+ * without a reference count. */
+static inline bool qcow2_external(const struct qcow2 *q)
+{
+	return q->data != q->blk.file;
 }
 
 static inline bool qcow2_extended(const struct qcow2 *q)
@@ -219,7 +227,8 @@ struct qcow2_extent {
 	enum qcow2_kind kind;
 	uint64_t len;    /* guest bytes, from the offset asked for */
 	uint64_t host;   /* mapped: host offset of the first byte */
-	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters */
+	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters.
+			  * In an external file that may be the one at 0 */
 	bool copied;     /* refcount is one: may be written in place */
 	uint64_t entry;  /* the raw L2 entry; COMPRESSED: len ends with the cluster */
 	uint64_t bitmap; /* of an extended entry, else 0 */
