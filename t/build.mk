@@ -183,11 +183,13 @@ vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 tsan-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 interop-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING BLK_NULL) += bench
-interop-$(call on,CLI_MEASURE $(cli-all)) += measure
+interop-$(call on,CLI_MEASURE $(cli-all)) += measure snapshots
+interop-$(call on,CLI_MEASURE CLI_COMMIT CLI_RESIZE FMT_JSON $(cli-all)) += datafile
 asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120
+TIME_datafile := 180
 TIME_cli_commit := 120
 
