@@ -97,7 +97,7 @@ qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
 vg-y += $(qcow2-reads) $(filter-out qcow2_create,$(qcow2-makes))
-unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot
+unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot qcow2_data
 tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120
 TIME_qcow2_check := 240

@@ -56,8 +56,8 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 	blk_close(file);
 }
 
-static struct blk *open_on(struct blk *file, struct blk *data, const char *format, unsigned blk_flags,
-	unsigned flags, struct fmt_cache *cache)
+static struct blk *open_on(struct blk *file, struct blk *data, const char *format,
+	unsigned blk_flags, unsigned flags, struct fmt_cache *cache)
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b = NULL;

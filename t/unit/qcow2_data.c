@@ -189,7 +189,8 @@ static void step(struct blk *b, struct work *w, unsigned i, uint64_t *seed)
 	memset(now + r.off / SECTOR, byte, r.len / SECTOR);
 }
 
-/* ---- cuts ------------------------------------------------------------------------------------ */
+/* ---- cuts
+ * ------------------------------------------------------------------------------------ */
 
 static void apply(const struct event *e, struct blk *to, uint64_t skip, uint64_t len)
 {
@@ -253,9 +254,11 @@ static void compare(struct blk *b, const struct work *w, unsigned cut, const cha
 
 		for (i = 1; i < SECTOR; i++)
 			if (p[i] != p[0])
-				fail_msg("%s, cut %u: sector %u is mixed", what, cut, (unsigned)s);
+				fail_msg("%s, cut %u: sector %u is mixed", what, cut,
+					(unsigned)s);
 		if (!may_hold(w, cut, s, p[0]))
-			fail_msg("%s, cut %u: sector %u holds %02x", what, cut, (unsigned)s, p[0]);
+			fail_msg("%s, cut %u: sector %u holds %02x", what, cut, (unsigned)s,
+				p[0]);
 	}
 }
 
@@ -346,7 +349,8 @@ static void test_cuts(void **state)
 				run(&kinds[i], s);
 }
 
-/* ---- writes and flushes, counted ---------------------------------------------------------------- */
+/* ---- writes and flushes, counted
+ * ---------------------------------------------------------------- */
 
 static const char *told(struct record *rec)
 {
