@@ -299,6 +299,7 @@ struct fmt_check {
 	/* results */
 	uint64_t corruptions, leaks, check_errors;
 	uint64_t corruptions_fixed, leaks_fixed;
+	int error; /* the first that reading or writing tables gave, or 0 */
 	uint64_t total_clusters, allocated_clusters, fragmented_clusters, compressed_clusters;
 	uint64_t image_end;
 };

@@ -20,9 +20,18 @@ int qcow2_ck_read(struct qcow2 *q, uint64_t off, void *buf, uint32_t len)
 	return blk_preadv(q->blk.file, &r);
 }
 
+int qcow2_ck_try(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len)
+{
+	int err = qcow2_ck_read(k->q, off, buf, len);
+
+	if (err && !k->c->error)
+		k->c->error = err;
+	return err;
+}
+
 bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len)
 {
-	if (!qcow2_ck_read(k->q, off, buf, len))
+	if (!qcow2_ck_try(k, off, buf, len))
 		return true;
 	k->hidden = true;
 	if (!qcow2_ck_new_error(k))
@@ -34,8 +43,12 @@ bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t le
 
 bool qcow2_ck_save(struct qcow2_checker *k, uint64_t off, const void *buf, uint32_t len)
 {
-	if (!qcow2_ck_write(k->q, off, buf, len))
+	int err = qcow2_ck_write(k->q, off, buf, len);
+
+	if (!err)
 		return true;
+	if (!k->c->error)
+		k->c->error = err;
 	k->c->check_errors++;
 	k->unfixed = true;
 	qcow2_ck_line(

@@ -115,6 +115,30 @@ check 'commit from one' "$ours" commit -q img
 check 'has arrived below' cmp src.raw want.over
 check 'is empty' sh -c '"$1" map img | tail -n +2 | grep -v src.raw; test $? = 1' - "$ours"
 
+# Entries that cannot be. The table of ours begins at 256 KiB.
+poke() { printf "$2" | dd of=img bs=1 seek=$((262144 + $1 * 8)) conv=notrunc status=none; }
+rm -f img data
+"$ours" create -q -f qcow2 -o data_file=data,data_file_raw=on img 3M
+qemu-io -c 'write -q -P 1 0 3M' img
+cp img good
+poke 5 '\0'
+same check img
+check 'not ours alone: put right' sh -c '"$1" check -q -r all img; "$1" check -q img && cmp img good' - "$ours"
+poke 5 '\0'
+check 'not ours alone: written all the same' sh -c '"$1" io -c "write -q -P 7 321k 3k" img &&
+	qemu-io -r -c "read -P 1 320k 1k" -c "read -P 7 321k 3k" -c "read -P 1 324k 60k" img >out &&
+	! grep -i -e failed -e invalid out' - "$ours"
+cp good img
+poke 5 '\200\0\0\0\0\6'
+check 'in another place: found' sh -c '"$1" check img 2>&1 | grep "not at its guest offset"' - "$ours"
+check 'in another place: not read' sh -c '! "$1" convert -O raw img out 2>/dev/null' - "$ours"
+cp good img
+poke 5 '\100'
+check 'compressed: found' sh -c '"$1" check img 2>&1 | grep "compressed cluster"' - "$ours"
+check 'compressed: not read' sh -c '! "$1" convert -O raw img out 2>/dev/null' - "$ours"
+rm -f img data
+"$ours" create -q -f qcow2 -o data_file=data -b src.raw -F raw img
+
 # Named by options, in place of what the image says; not opened where that is not asked for.
 mv data elsewhere
 o=driver=qcow2,file.filename=img,data-file.driver=file,data-file.filename=elsewhere
