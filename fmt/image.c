@@ -25,7 +25,7 @@ static bool is_prefix(const char *key)
 static bool taken(const struct fmt_driver *d, const char *key)
 {
 	for (const char *const *k = d->open_opts; k && *k; k++)
-		if (fmt_streq(*k, key) || (is_prefix(*k) && starts(key, *k)))
+		if (fmt_streq(*k, key) || (is_prefix(*k) && fmt_starts(key, *k)))
 			return true;
 	return for_others(key);
 }
