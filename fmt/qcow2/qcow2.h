@@ -12,6 +12,7 @@
  *   map.c       guest offset -> extent, through L1 and L2 slices
  *   read.c      preadv and status
  *   data.c      the guest's data in standard clusters
+ *   data_open.c   a file of its own for it
  *   compressed.c  clusters that are stored compressed
  *   refcount.c  reading reference counts
  *   snapshot.c, bitmap.c  their tables, read
@@ -144,7 +145,18 @@ static inline struct qcow2 *qcow2_of(const struct blk *b)
  * without a reference count. */
 static inline bool qcow2_external(const struct qcow2 *q)
 {
+#ifdef CONFIG_HOSTED
 	return q->data != q->blk.file;
+#else
+	(void)q;
+	return false;
+#endif
+}
+
+/* And whether that file is to read as the guest does. */
+static inline bool qcow2_raw_data(const struct qcow2 *q)
+{
+	return qcow2_external(q) && q->data_raw;
 }
 
 static inline bool qcow2_extended(const struct qcow2 *q)
@@ -254,6 +266,22 @@ int qcow2_l1_get(struct qcow2 *q, uint32_t i, uint64_t *entry);
 /* The data of @r, whose off is the guest's, from the host clusters at @host on, in which
  * all of it is contiguous. */
 int qcow2_data_read(struct qcow2 *q, const struct blk_req *r, uint64_t host);
+
+/* ---- data_open.c ---- */
+
+#ifdef CONFIG_HOSTED
+/* Sets q->data where that is another file than the image. */
+int qcow2_data_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err);
+#else
+static inline int qcow2_data_open(
+	struct qcow2 *q, const struct fmt_open *o, struct blk_err *err)
+{
+	(void)o;
+	if (q->h.incompatible & QCOW2_INC_DATA_FILE)
+		return qcow2_features_fail(q->blk.file, &q->h, QCOW2_INC_DATA_FILE, err);
+	return 0;
+}
+#endif
 
 /* ---- read.c, compressed.c ---- */
 

@@ -69,7 +69,7 @@ static int grow(struct qcow2 *q, uint64_t size, enum blk_prealloc p)
 	if (!err)
 		err = qcow2_data_grow(q, size);
 	/* So that all of it is there for who reads the file without our tables. */
-	if (q->data_raw && p == BLK_PREALLOC_OFF)
+	if (qcow2_raw_data(q) && p == BLK_PREALLOC_OFF)
 		p = BLK_PREALLOC_METADATA;
 	if (!err)
 		err = qcow2_zero_range(q, old, size - old, BLK_UNMAP);

@@ -35,7 +35,7 @@ static int clear_bits(struct qcow2 *q, uint64_t incompatible)
 
 	qcow2_layout_lock(q);
 	h = q->h;
-	h.autoclear = q->data_raw ? QCOW2_AUTO_RAW : 0;
+	h.autoclear = qcow2_raw_data(q) ? QCOW2_AUTO_RAW : 0;
 	h.incompatible &= ~incompatible;
 	if (h.autoclear != q->h.autoclear || h.incompatible != q->h.incompatible)
 		err = qcow2_header_switch(q, &h);

@@ -304,7 +304,8 @@ int qcow2_zero_range(struct qcow2 *q, uint64_t off, uint64_t len, unsigned flags
 
 	if (!len)
 		return 0;
-	return q->data_raw ? qcow2_data_zero(q, off, len, flags) : run_job(q, &j, off, len);
+	return qcow2_raw_data(q) ? qcow2_data_zero(q, off, len, flags)
+				 : run_job(q, &j, off, len);
 }
 
 /* All of it in its turn: tables may have to be made. */
@@ -312,7 +313,7 @@ static int in_turn(struct qcow2 *q, const struct job *j, struct blk_req *r)
 {
 	int err = blk_turn_enter(r->turn);
 
-	if (!err && q->data_raw)
+	if (!err && qcow2_raw_data(q))
 		return qcow2_data_zero(q, r->off, r->len, r->flags);
 	return qcow2_guarded(q, err ? err : run_job(q, j, r->off, r->len));
 }
@@ -334,7 +335,7 @@ int qcow2_discard(struct blk *b, struct blk_req *r)
 	uint64_t end = r->off + r->len;
 
 	/* Parts of clusters stay, here as well. */
-	if (qcow2_of(b)->data_raw) {
+	if (qcow2_raw_data(qcow2_of(b))) {
 		if (end < blk_size(b))
 			end = thr_align_down(end, qcow2_of(b)->cluster_size);
 		if (start >= end)
