@@ -156,7 +156,7 @@ enum blk_extent_flags {
 	BLK_EXT_ALLOC = 1u << 0,  /* decided by this layer; else its backing's, or zeroes */
 	BLK_EXT_DATA = 1u << 1,   /* bytes are stored somewhere */
 	BLK_EXT_ZERO = 1u << 2,   /* reads as zeroes */
-	BLK_EXT_MAPPED = 1u << 3, /* lies unchanged in b->file, from map on */
+	BLK_EXT_MAPPED = 1u << 3, /* lies unchanged in blk_map_file(b), from map on */
 	BLK_EXT_COMPRESSED = 1u << 4,
 };
 
@@ -432,6 +432,7 @@ struct blk {
 	bool grows;          /* writes may pass the end and extend it */
 	bool fua;            /* the driver does BLK_FUA itself; else the core flushes */
 	struct blk *file;    /* what a format or filter stands on, or NULL */
+	struct blk *data;    /* what holds the data of a format, if that is not file; or NULL */
 	struct blk *backing; /* where unallocated extents are looked up, or NULL */
 
 	/* the core's */
@@ -449,6 +450,12 @@ void blk_init(struct blk *b, const struct blk_ops *ops, const char *name, unsign
 /* What blk_init() holds; the driver's close calls it before freeing. */
 void blk_fini(struct blk *b);
 void blk_set_size(struct blk *b, uint64_t size);
+
+/* What extents that are BLK_EXT_MAPPED lie in. */
+static inline struct blk *blk_map_file(const struct blk *b)
+{
+	return b->data ? b->data : b->file;
+}
 
 /* A row of the table of openers, which is built from the configuration. */
 struct blk_driver {

@@ -217,13 +217,22 @@ static int open_image(struct blk **out, const struct args *a, const char *name)
 		.blk_flags = (a->b.write ? BLK_RDWR : 0u) | (a->share ? BLK_SHARE : 0u),
 		.opts = &opts,
 	};
+	struct blk_err err = BLK_ERR_INIT;
+	int code;
 
 	if (a->share && a->b.write)
 		return cli_error("Could not open '%s': force-share=on can only be used with "
 				 "read-only images",
 			name);
 	device_options(&opts, v, a, name);
-	return cli_open(out, &o);
+	code = cli_open_err(out, &o, &err);
+	/* A device that was named by options may have no engines either. */
+	if (code && err.id == BLK_E_BAD_OPTION && a->engine && opts.n) {
+		opts.n = 0;
+		err = (struct blk_err)BLK_ERR_INIT;
+		code = cli_open_err(out, &o, &err);
+	}
+	return code ? cli_fail(&err) : 0;
 }
 
 int cli_bench(int argc, char **argv)

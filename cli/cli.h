@@ -146,6 +146,8 @@ struct cli_open {
 int cli_open(struct blk **out, const struct cli_open *o);
 /* The same without the message. */
 int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err);
+/* Has an opened image show a snapshot, if @tag is not NULL: 0, or 1 after a message. */
+int cli_snapshot(struct blk *image, const char *tag);
 /* Closes; a message if what was pending could not be written. */
 int cli_close(struct blk *image);
 /* 0 or 1 after "Invalid cache option: X". */

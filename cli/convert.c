@@ -66,8 +66,6 @@ static int set_fibers(struct cli_convert *a, const char *arg)
 static int later(int c)
 {
 	switch (c) {
-	case 'l':
-		return cli_error("-l is not supported yet");
 	case OPT_BITMAPS:
 	case OPT_SKIP_BROKEN:
 		return cli_error("--bitmaps is not supported yet");
@@ -97,6 +95,9 @@ static int set(struct cli_convert *a, int c, char *arg)
 		return set_sparse(a, arg);
 	case 'r':
 		return cli_size("rate limit", arg, &a->rate);
+	case 'l':
+		a->snapshot = arg;
+		return 0;
 	case 't':
 		a->cache = arg;
 		return 0;
@@ -177,6 +178,8 @@ static int check_options(const struct cli_convert *a)
 		return cli_error("-o has no effect when skipping image creation");
 	if (cli_cache_ok("cache", a->cache) || cli_cache_ok("source cache", a->src_cache))
 		return 1;
+	if (a->snapshot && a->nsrc > 1)
+		return cli_error("No support for concatenating multiple snapshot");
 	if (a->backing && a->nsrc > 1)
 		return cli_error("Having a backing file for the target makes no sense when "
 				 "concatenating multiple input images");

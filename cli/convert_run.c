@@ -35,6 +35,10 @@ static int open_sources(struct job *j)
 		o.name = j->a->names[j->opened];
 		if (cli_open(&j->src[j->opened], &o))
 			return 1;
+		if (cli_snapshot(j->src[j->opened], j->a->snapshot)) {
+			j->opened++;
+			return 1;
+		}
 		if (thr_add_over(j->size, blk_size(j->src[j->opened]), &j->size))
 			return cli_error("The sources are too large");
 	}

@@ -28,7 +28,7 @@ static void human(void *ctx, const struct fmt_map_extent *e)
 		return;
 	}
 	printf("%#-16" PRIx64 "%#-16" PRIx64 "%#-16" PRIx64 "%s\n", e->off, e->len, e->map,
-		e->layer->file->name);
+		blk_map_file(e->layer)->name);
 }
 
 static const char *word(unsigned flag)

@@ -9,6 +9,7 @@
 
 struct args {
 	const char *format, *out_format;
+	const char *snapshot; /* of the source, or NULL */
 	struct cli_opts opts;
 	char *backing, *backing_format; /* from opts */
 	uint64_t size;
@@ -70,7 +71,9 @@ static int measure_file(const struct args *a, const char *name)
 
 	if (ret)
 		return ret;
-	ret = measure(a, src);
+	ret = cli_snapshot(src, a->snapshot);
+	if (!ret)
+		ret = measure(a, src);
 	return cli_close(src) | ret;
 }
 
@@ -78,7 +81,7 @@ static int run(struct args *a, int n, char **names)
 {
 	if (n > 1)
 		return cli_error("At most one filename argument is allowed.");
-	if (!n && (a->format || a->image_opts))
+	if (!n && (a->format || a->image_opts || a->snapshot))
 		return cli_error("--image-opts, -f, and -l require a filename argument.");
 	if (!n && !a->has_size)
 		return cli_error("Either --size N or one filename must be specified.");
@@ -117,7 +120,8 @@ static int parse(struct args *a, int argc, char **argv)
 			a->format = optarg;
 			break;
 		case 'l':
-			return cli_error("-l is not supported yet");
+			a->snapshot = optarg;
+			break;
 		case 'o':
 			if (cli_opts_add(&a->opts, optarg))
 				return 1;

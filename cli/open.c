@@ -101,6 +101,15 @@ int cli_open(struct blk **out, const struct cli_open *o)
 	return cli_open_err(out, o, &err) ? cli_fail(&err) : 0;
 }
 
+int cli_snapshot(struct blk *image, const char *tag)
+{
+	struct blk_err err = BLK_ERR_INIT;
+
+	if (!tag || !fmt_snapshot_select(image, tag, &err))
+		return 0;
+	return cli_fail_in("Failed to load snapshot", &err);
+}
+
 int cli_close(struct blk *image)
 {
 	int err = fmt_close(image);

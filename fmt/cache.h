@@ -85,6 +85,10 @@ void fmt_cache_forget(struct fmt_cache *c, struct blk *file, uint64_t off, uint6
 /* Starts to keep order for @file, which is to be written: -ENOMEM. The functions
  * below may be used only between this and fmt_cache_detach(). */
 int fmt_cache_attach(struct fmt_cache *c, struct blk *file);
+/* What the tables of @file point at lies in @data, another device: from now on a device
+ * flush of @file is one of @data and then one of @file, so that an epoch covers what was
+ * written to either. Before the first request. */
+void fmt_cache_data(struct fmt_cache *c, struct blk *file, struct blk *data);
 
 /* Forgets all slices of @file and its order. No write-back is running. */
 void fmt_cache_detach(struct fmt_cache *c, struct blk *file);

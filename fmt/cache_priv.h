@@ -15,6 +15,7 @@ struct fmt_slice_list {
 /* The order of one file that is being written. */
 struct fmt_order {
 	struct blk *file;
+	struct blk *data; /* flushed before it, or NULL */
 	struct fmt_order *next;
 	bool lazy;
 	struct fmt_slice_list dirty;

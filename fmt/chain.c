@@ -39,19 +39,20 @@ known:
  * (BLK_EXT_DATA stays): a preallocated cluster is still there. */
 static int look_for_hole(const struct blk *layer, struct fmt_holes *h, struct fmt_map_extent *e)
 {
+	struct blk *file = blk_map_file(layer);
 	uint64_t size, n;
 	bool zero;
 	int err;
 
-	if (!layer->file || !(e->flags & BLK_EXT_MAPPED) || e->flags & BLK_EXT_ZERO)
+	if (!file || !(e->flags & BLK_EXT_MAPPED) || e->flags & BLK_EXT_ZERO)
 		return 0;
 	/* Raw has asked: its extents are the file's. */
 	if (fmt_streq(layer->ops->name, "raw"))
 		return 0;
-	size = blk_size(layer->file);
+	size = blk_size(file);
 	if (e->map >= size)
 		return 0;
-	err = ask_host(h, layer->file, e->map, size, &zero, &n);
+	err = ask_host(h, file, e->map, size, &zero, &n);
 	if (err)
 		return err;
 	if (zero)

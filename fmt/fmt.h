@@ -49,7 +49,8 @@ struct fmt_open {
 	unsigned blk_flags; /* enum blk_open_flags; for backing files without BLK_RDWR */
 	unsigned flags;     /* enum fmt_open_flags */
 	/* Of the format; with the prefix "file." of its device, "backing." of the image
-	 * below. "driver" counts where format is NULL. See fmt/names.h. */
+	 * below, "data-file." of a file that has the data. "driver" counts where format is
+	 * NULL. See fmt/names.h. */
 	const struct blk_opts *opts;
 	const struct fmt_secrets *secrets; /* may be NULL; an id that is not in it is refused */
 	unsigned writable; /* the image this deep in the chain is opened for writing too, if it
@@ -60,6 +61,13 @@ struct fmt_open {
 	void *warn_ctx;
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */
 	const struct thr_alloc *mem;
+	/* What an image that has its data in another file uses for it: @data, which is open
+	 * and is the image's on success, as the device below is; else what open_data() gives
+	 * for the name that the image has ("" where it has none). Both NULL: such an image
+	 * is refused. fmt_open() sees to it itself. */
+	struct blk *data;
+	int (*open_data)(const struct fmt_open *o, const char *name, struct blk **out,
+		struct blk_err *err);
 };
 
 /* Opens an image and, unless FMT_NO_BACKING, its backing chain, read-only. The
@@ -165,6 +173,7 @@ struct fmt_create {
 	const struct blk_opts *opts;       /* of the driver */
 	const struct fmt_secrets *secrets; /* may be NULL */
 	unsigned blk_flags;                /* cache mode */
+	struct blk *data; /* empty, growing, for data_file; NULL: fmt_create() makes it */
 	const struct thr_alloc *mem;
 };
 
@@ -302,6 +311,7 @@ struct fmt_check {
 	/* results */
 	uint64_t corruptions, leaks, check_errors;
 	uint64_t corruptions_fixed, leaks_fixed;
+	int error; /* the first that reading or writing tables gave, or 0 */
 	uint64_t total_clusters, allocated_clusters, fragmented_clusters, compressed_clusters;
 	uint64_t image_end;
 };

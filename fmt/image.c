@@ -12,10 +12,20 @@ static bool for_others(const char *key)
 	       fmt_starts(key, "file.") || fmt_starts(key, "backing.");
 }
 
+/* A driver's key with a dot at its end stands for all that begin with it. */
+static bool is_prefix(const char *key)
+{
+	char last = 0;
+
+	for (; *key; key++)
+		last = *key;
+	return last == '.';
+}
+
 static bool taken(const struct fmt_driver *d, const char *key)
 {
 	for (const char *const *k = d->open_opts; k && *k; k++)
-		if (fmt_streq(*k, key))
+		if (fmt_streq(*k, key) || (is_prefix(*k) && fmt_starts(key, *k)))
 			return true;
 	return for_others(key);
 }

@@ -81,6 +81,56 @@ static int gather(struct fmt_names *l, struct fmt_open *own, const struct fmt_op
 	return code ? code : fmt_names_settle(l, own, err);
 }
 
+/* ---- the file that has the data -------------------------------------------------- */
+
+/* What the options say of it, as those of a device; through "raw" over that, too. */
+static int data_opts(struct fmt_names *l, const struct fmt_open *o, struct blk_err *err)
+{
+	const char *driver = blk_opt(o->opts, "data-file.driver");
+	bool raw = driver && fmt_streq(driver, "raw");
+	struct fmt_names sub;
+	int code;
+
+	fmt_names_init(&sub, o->mem);
+	code = fmt_names_sub(&sub, o->opts, raw ? "data-file.file." : "data-file.", err);
+	for (unsigned i = 0; i < sub.o.n && !code; i++)
+		code = fmt_names_add(l, "file.", sub.o.v[i].key, sub.o.v[i].val, err);
+	fmt_names_free(&sub);
+	return code;
+}
+
+/* A name is what the image has, relative to where the program runs, as with others; options
+ * count instead of it. */
+static int open_data(
+	const struct fmt_open *o, const char *name, struct blk **out, struct blk_err *err)
+{
+	struct fmt_open own = {
+		.blk_flags = o->blk_flags,
+		.mem = o->mem,
+	};
+	struct fmt_names l;
+	int code;
+
+	fmt_names_init(&l, o->mem);
+	code = data_opts(&l, o, err);
+	if (!code && !l.o.n && !*name)
+		code = blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_DATA_NONE, 0, 0);
+	if (!code && !l.o.n && o->flags & FMT_UNTRUSTED)
+		code = blk_fail_str(err, -THR_EACCES, BLK_E_UNTRUSTED_NAME, name);
+	if (!code && !l.o.n)
+		own.name = name;
+	if (!code && own.name && fmt_names_json(own.name))
+		code = fmt_json_add(&l, own.name, err);
+	if (!code)
+		code = fmt_names_settle(&l, &own, err);
+	if (!code)
+		code = open_file(out, &own, err);
+	if (code)
+		blk_err_where(err, "Could not open", *name ? name : "data-file");
+	fmt_names_free(&l);
+	return code;
+}
+
 /* Opens one image. @l, empty at first, has its options when it is open. */
 static int open_image(
 	struct blk **out, const struct fmt_open *o, struct fmt_names *l, struct blk_err *err)
@@ -89,6 +139,8 @@ static int open_image(
 	struct fmt_open own;
 	int code = gather(l, &own, o, err);
 
+	if (!own.data)
+		own.open_data = open_data;
 	if (!code)
 		code = open_file(&file, &own, err);
 	if (!code)
@@ -106,7 +158,9 @@ static int open_image(
 static bool in_chain(struct blk *top, struct blk *image)
 {
 	for (struct blk *b = top; b; b = b->backing)
-		if (blk_same(b->file, image->file))
+		if (blk_same(b->file, image->file) || blk_same(b->file, blk_map_file(image)) ||
+			blk_same(blk_map_file(b), image->file) ||
+			blk_same(blk_map_file(b), blk_map_file(image)))
 			return true;
 	return false;
 }

@@ -79,6 +79,11 @@ void fmt_cache_detach(struct fmt_cache *c, struct blk *file)
 	thr_put(c->mem, o, sizeof(*o));
 }
 
+void fmt_cache_data(struct fmt_cache *c, struct blk *file, struct blk *data)
+{
+	order_of(c, file)->data = data;
+}
+
 void fmt_cache_lazy(struct fmt_cache *c, struct blk *file, bool lazy)
 {
 	order_of(c, file)->lazy = lazy;
@@ -186,7 +191,9 @@ static int flush_to(struct fmt_cache *c, struct fmt_order *o, uint64_t epoch)
 		o->flushing = true;
 		n = ++o->started;
 		thr_mutex_unlock(&c->lock);
-		err = blk_flush(o->file);
+		err = o->data ? blk_flush(o->data) : 0;
+		if (!err)
+			err = blk_flush(o->file);
 		thr_mutex_lock(&c->lock);
 		o->flushing = false;
 		if (err)

@@ -107,7 +107,7 @@ qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
 vg-y += $(qcow2-reads) $(filter-out qcow2_create,$(qcow2-makes))
-unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot
+unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot qcow2_data
 tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120
 TIME_qcow2_check := 240
@@ -227,12 +227,14 @@ vg-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 tsan-$(call on,FMT_OP_BENCH BLK_MEM_SPARSE BLK_LOG BLK_FAULT) += fmt_bench
 interop-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 interop-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING BLK_NULL) += bench
-interop-$(call on,CLI_MEASURE $(cli-all)) += measure
+interop-$(call on,CLI_MEASURE $(cli-all)) += measure snapshots
+interop-$(call on,CLI_MEASURE CLI_COMMIT CLI_RESIZE FMT_JSON $(cli-all)) += datafile
 asan-$(call on,CLI_IO FMT_RAW FMT_QCOW2_CREATE BLK_FILE_AIO BLK_FILE_URING) += io
 perf-sh-$(call on,CLI_BENCH FMT_RAW FMT_QCOW2 BLK_NULL) += bench
 perf-sh-$(call on,CLI_IO FMT_QCOW2_WRITE BLK_FILE) += flush
 TIME_bench := 120
 TIME_io := 120
 TIME_measure := 120
+TIME_datafile := 180
 TIME_cli_commit := 120
 

@@ -109,8 +109,37 @@ int fmt_create_check(struct fmt_create *c, struct blk_err *err)
 	return 0;
 }
 
-static int fill(const struct fmt_create *c, struct blk_err *err)
+/* The file for the data, empty, where the options have one. */
+static int make_data(
+	struct fmt_create *c, struct blk *file, const char *name, struct blk_err *err)
 {
+	struct blk_open bo = {
+		.name = name,
+		.flags = c->blk_flags | BLK_RDWR,
+		.mem = c->mem,
+	};
+	int code;
+
+	if (!strcmp(name, c->name))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_QCOW2_DATA_SAME, c->name);
+	if (access(name, F_OK)) {
+		code = blk_create(name, 0, BLK_PREALLOC_OFF, c->mem, err);
+		if (code)
+			return code;
+	}
+	code = blk_open(&c->data, &bo, err);
+	if (code)
+		return code;
+	if (blk_same(c->data, file))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_QCOW2_DATA_SAME, c->name);
+	return c->data->grows ? blk_truncate(c->data, 0, BLK_PREALLOC_OFF, err) : 0;
+}
+
+static int fill(struct fmt_create *c, struct blk_err *err)
+{
+	const struct fmt_driver *d = fmt_driver_find(c->format);
+	const char *data = has_opt(d, "data_file") ? blk_opt(c->opts, "data_file") : NULL;
+
 	struct blk_open bo = {
 		.name = c->name,
 		.flags = c->blk_flags | BLK_RDWR,
@@ -122,10 +151,14 @@ static int fill(const struct fmt_create *c, struct blk_err *err)
 
 	if (code)
 		return code;
-	code = fmt_driver_find(c->format)->create(file, c, err);
+	if (data && *data)
+		code = make_data(c, file, data, err);
+	if (!code)
+		code = d->create(file, c, err);
 	if (code)
 		blk_err_where(err, "Could not create", c->name);
 	flushed = code ? 0 : blk_flush(file);
+	blk_close(c->data);
 	blk_close(file);
 	if (!flushed)
 		return code;

@@ -26,10 +26,10 @@ static bool is_hollow(struct blk *layer)
 	uint64_t used, total;
 
 	if (fmt_info(layer, &info) || !info.cluster_size || !layer->file ||
-		blk_allocated(layer->file, &used))
+		blk_allocated(blk_map_file(layer), &used))
 		return true;
 	used /= info.cluster_size;
-	total = (blk_size(layer->file) + info.cluster_size - 1) / info.cluster_size;
+	total = (blk_size(blk_map_file(layer)) + info.cluster_size - 1) / info.cluster_size;
 	return used < total && total - used >= THR_MAX(total / 10, 2u);
 }
 

@@ -5,7 +5,7 @@ fmt-$(CONFIG_FMT_QCOW2) += qcow2/header.o qcow2/open.o qcow2/map.o qcow2/read.o 
 fmt-$(CONFIG_FMT_QCOW2) += $(if $(CONFIG_FMT_QCOW2_COMPRESSED),qcow2/compressed.o,qcow2/nocompressed.o)
 ifeq ($(CONFIG_FMT_QCOW2),y)
 fmt-$(CONFIG_BLK_ERR_TEXT) += qcow2/features.o
-fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/open_opts.o
+fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/open_opts.o qcow2/data_open.o
 fmt-$(CONFIG_FMT_QCOW2_TABLES) += qcow2/snapshot.o qcow2/bitmap.o qcow2/refcount.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/measure.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/create_head.o

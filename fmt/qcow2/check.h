@@ -58,6 +58,7 @@ struct qcow2_checker {
 	struct qcow2_span *spans;
 	uint32_t nspans, walked;
 	struct qcow2_span span;
+	uint64_t guest; /* of the L2 entry that is looked at */
 
 	/* what has been learned */
 	bool hidden;  /* some references could not be made out: nothing may be freed */
@@ -91,6 +92,8 @@ void qcow2_ck_walk(struct qcow2_checker *k);
  * as an error of the check, where that is not possible. */
 bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len);
 int qcow2_ck_read(struct qcow2 *q, uint64_t off, void *buf, uint32_t len);
+/* The same; remembers the first error. */
+int qcow2_ck_try(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len);
 bool qcow2_ck_save(struct qcow2_checker *k, uint64_t off, const void *buf, uint32_t len);
 
 /* ---- check_count.c ---- */

@@ -142,7 +142,7 @@ static bool block_of(struct qcow2_checker *k, uint64_t cluster, uint64_t *block)
 	*block = 0;
 	if (i >= (uint64_t)h->reft_clusters << (h->cluster_bits - 3))
 		return true;
-	if (qcow2_ck_read(k->q, h->reft_off + i * 8, p, sizeof(p)))
+	if (qcow2_ck_try(k, h->reft_off + i * 8, p, sizeof(p)))
 		return false;
 	*block = thr_be64(p) & ~QCOW2_REFT_RESERVED;
 	return !(*block & k->q->cluster_mask);
@@ -163,7 +163,7 @@ void qcow2_ck_counts(struct qcow2_checker *k, uint64_t cluster, struct qcow2_cou
 	if (s->unknown || !block)
 		return;
 	s->off = block + ((in_block - s->first) << order >> 3);
-	s->unknown = qcow2_ck_read(k->q, s->off, k->counts, chunk);
+	s->unknown = qcow2_ck_try(k, s->off, k->counts, chunk);
 }
 
 void qcow2_ck_load_once(struct qcow2_checker *k)

@@ -20,9 +20,18 @@ int qcow2_ck_read(struct qcow2 *q, uint64_t off, void *buf, uint32_t len)
 	return blk_preadv(q->blk.file, &r);
 }
 
+int qcow2_ck_try(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len)
+{
+	int err = qcow2_ck_read(k->q, off, buf, len);
+
+	if (err && !k->c->error)
+		k->c->error = err;
+	return err;
+}
+
 bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t len)
 {
-	if (!qcow2_ck_read(k->q, off, buf, len))
+	if (!qcow2_ck_try(k, off, buf, len))
 		return true;
 	k->hidden = true;
 	if (!qcow2_ck_new_error(k))
@@ -34,8 +43,12 @@ bool qcow2_ck_load(struct qcow2_checker *k, uint64_t off, void *buf, uint32_t le
 
 bool qcow2_ck_save(struct qcow2_checker *k, uint64_t off, const void *buf, uint32_t len)
 {
-	if (!qcow2_ck_write(k->q, off, buf, len))
+	int err = qcow2_ck_write(k->q, off, buf, len);
+
+	if (!err)
 		return true;
+	if (!k->c->error)
+		k->c->error = err;
 	k->c->check_errors++;
 	k->unfixed = true;
 	qcow2_ck_line(
@@ -73,17 +86,14 @@ static bool may_fix_copied(const struct qcow2_checker *k, bool set)
 	return !c->check_errors && !c->corruptions && !c->leaks;
 }
 
-/* Compares the flag of a table entry that points to @host; true if the entry has
- * been changed. */
-static bool check_copied(
-	struct qcow2_checker *k, uint8_t *p, uint64_t entry, uint64_t host, const char *what)
+/* Compares the flag of an entry with what it must be; true if the entry has been changed. */
+static bool compare_copied(struct qcow2_checker *k, uint8_t *p, uint64_t entry,
+	uint64_t cluster, bool once, const char *what)
 {
-	uint64_t cluster = host >> k->q->h.cluster_bits;
-	int once = qcow2_ck_once(k, cluster);
 	uint64_t count = 1;
 	bool fix;
 
-	if (once < 0 || once == (int)(entry >> 63))
+	if (once == (bool)(entry >> 63))
 		return false;
 	fix = may_fix_copied(k, once);
 	if (!once) {
@@ -100,6 +110,16 @@ static bool check_copied(
 	thr_put_be64(p, entry ^ QCOW2_COPIED);
 	k->c->corruptions_fixed++;
 	return true;
+}
+
+/* The same for a table entry that points to @host. */
+static bool check_copied(
+	struct qcow2_checker *k, uint8_t *p, uint64_t entry, uint64_t host, const char *what)
+{
+	uint64_t cluster = host >> k->q->h.cluster_bits;
+	int once = qcow2_ck_once(k, cluster);
+
+	return once >= 0 && compare_copied(k, p, entry, cluster, once, what);
 }
 
 /* ---- L2 and L1 tables ---- */
@@ -158,9 +178,9 @@ static bool unaligned_entry(struct qcow2_checker *k, uint8_t *p, uint64_t entry)
 }
 
 /* The bits of subclusters of a standard cluster's entry. */
-static void check_bitmap(struct qcow2_checker *k, uint64_t host, uint64_t bitmap)
+static void check_bitmap(struct qcow2_checker *k, bool mapped, uint64_t host, uint64_t bitmap)
 {
-	if (!host && (uint32_t)bitmap) {
+	if (!mapped && (uint32_t)bitmap) {
 		if (qcow2_ck_found(k))
 			qcow2_ck_line(k, "ERROR: Unallocated cluster has non-zero subcluster "
 					 "allocation map");
@@ -173,6 +193,31 @@ static void check_bitmap(struct qcow2_checker *k, uint64_t host, uint64_t bitmap
 	}
 }
 
+/* An entry of a standard cluster whose data lies in a file of its own: it has no count, is
+ * always ours alone, and lies at its guest offset. */
+static bool external_entry(
+	struct qcow2_checker *k, uint8_t *p, uint64_t entry, bool active, uint64_t *next)
+{
+	uint64_t host = entry & QCOW2_L2E_OFF_MASK;
+
+	if (!host && !(entry & QCOW2_COPIED))
+		return false;
+	if (active && k->report)
+		count_fragment(k, host, next);
+	if (host != k->guest) {
+		if (qcow2_ck_found(k))
+			qcow2_ck_line(k,
+				"ERROR offset=%x: external data cluster is not at its guest "
+				"offset %x",
+				host, k->guest);
+		return false;
+	}
+	/* Once a pass: no window of counts has it. */
+	if (!active || !k->first || !(k->mode & QCOW2_CK_COPIED))
+		return false;
+	return compare_copied(k, p, entry, 0, true, "data cluster: l2");
+}
+
 /* One L2 entry, which is not 0. True if it has been changed. */
 static bool l2_entry(
 	struct qcow2_checker *k, uint8_t *p, uint64_t entry, bool active, uint64_t *next)
@@ -183,6 +228,13 @@ static bool l2_entry(
 
 	if (q->h.version < 3 || qcow2_extended(q))
 		reserved |= QCOW2_L2E_ZERO;
+	if (entry & QCOW2_COMPRESSED && qcow2_external(q)) {
+		if (qcow2_ck_found(k))
+			qcow2_ck_line(k,
+				"ERROR compressed cluster %x with an external data file",
+				entry);
+		return false;
+	}
 	if (entry & QCOW2_COMPRESSED) {
 		compressed_entry(k, entry, active);
 		if (bitmap && qcow2_ck_found(k))
@@ -192,7 +244,9 @@ static bool l2_entry(
 	}
 	if (entry & reserved && qcow2_ck_found(k))
 		qcow2_ck_line(k, "ERROR found l2 entry with reserved bits set: %x", entry);
-	check_bitmap(k, host, bitmap);
+	check_bitmap(k, host || (qcow2_external(q) && entry & QCOW2_COPIED), host, bitmap);
+	if (qcow2_external(q))
+		return external_entry(k, p, entry, active, next);
 	if (!host) {
 		/* That would be a cluster with an external data file only. */
 		if (entry == QCOW2_COPIED && qcow2_ck_found(k))
@@ -219,7 +273,8 @@ static void walk_l2(struct qcow2_checker *k, uint64_t l2, bool active)
 
 		if (!qcow2_ck_load(k, l2 + at, k->l2, chunk))
 			return;
-		for (uint8_t *p = k->l2; p < k->l2 + chunk; p += 1u << k->q->entry_bits) {
+		for (uint8_t *p = k->l2; p < k->l2 + chunk;
+			p += 1u << k->q->entry_bits, k->guest += k->q->cluster_size) {
 			uint64_t entry = thr_be64(p);
 
 			if (entry || qcow2_entry_bitmap(k->q, p))
@@ -286,6 +341,8 @@ static void walk_l1(struct qcow2_checker *k, uint64_t l1, uint32_t entries, bool
 		for (uint8_t *p = k->l1; p < k->l1 + len; p += 8) {
 			uint64_t entry = thr_be64(p);
 
+			k->guest = ((at + (uint64_t)(p - k->l1)) >> 3)
+				   << (k->q->h.cluster_bits + k->q->l2_bits);
 			if (entry)
 				changed |= l1_entry(k, p, entry, active);
 		}

@@ -50,8 +50,8 @@ void qcow2_plan_refcounts(struct qcow2_plan *p, uint64_t others)
 static int layout(struct qcow2_plan *p, struct blk_err *err)
 {
 	unsigned bits = p->h.cluster_bits;
-	uint64_t data = qcow2_plan_clusters(p, p->h.size);
-	uint64_t l2 = qcow2_plan_clusters(p, data << qcow2_plan_entry_bits(p));
+	uint64_t disk = qcow2_plan_clusters(p, p->h.size), data = p->data_file ? 0 : disk;
+	uint64_t l2 = qcow2_plan_clusters(p, disk << qcow2_plan_entry_bits(p));
 	uint64_t l1 = qcow2_plan_clusters(p, THR_MAX(l2, 1u) * 8);
 	uint64_t room = THR_MAX(REFT_ROOM >> bits, 1u);
 	bool all = p->prealloc != BLK_PREALLOC_OFF;
@@ -158,11 +158,13 @@ static int write_tables(
 	emit_run(&s, p, 1, blocks, p->blocks, 0);
 	emit_counts(&s, p, blocks);
 	if (p->l2) {
+		uint64_t data = p->data_file ? 0 : l2 + p->l2;
+
 		emit_run(&s, p, l1, l2, p->l2, QCOW2_COPIED);
 		if (qcow2_plan_entry_bits(p) == 4)
-			emit_extended(&s, p, l2, l2 + p->l2);
+			emit_extended(&s, p, l2, data);
 		else
-			emit_run(&s, p, l2, l2 + p->l2, qcow2_plan_clusters(p, p->h.size),
+			emit_run(&s, p, l2, data, qcow2_plan_clusters(p, p->h.size),
 				QCOW2_COPIED);
 	}
 	drain(&s);
@@ -177,7 +179,7 @@ static int make_room(struct blk *file, const struct qcow2_plan *p, struct blk_er
 	enum blk_prealloc how = p->prealloc;
 	int ret;
 
-	if (how == BLK_PREALLOC_METADATA)
+	if (how == BLK_PREALLOC_METADATA || p->data_file)
 		how = BLK_PREALLOC_OFF;
 	if (file->grows && blk_size(file) <= r.len)
 		return blk_truncate(file, r.len, how, err);
@@ -186,6 +188,33 @@ static int make_room(struct blk *file, const struct qcow2_plan *p, struct blk_er
 	if (how == BLK_PREALLOC_OFF)
 		r.flags = BLK_UNMAP;
 	ret = blk_zero(file, &r);
+	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, 0) : 0;
+}
+
+/* The guest's data, all zeroes, in a file of its own. */
+static int make_data(struct blk *data, const struct qcow2_plan *p, struct blk_err *err)
+{
+	enum blk_prealloc how = p->prealloc == BLK_PREALLOC_METADATA ? BLK_PREALLOC_OFF
+								     : p->prealloc;
+	int ret;
+
+	if (!p->data_file)
+		return 0;
+	if (!data)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_DATA_NONE, 0, 0);
+	if (data->grows) {
+		ret = blk_truncate(data, p->h.size, how, err);
+		if (ret)
+			return ret;
+	} else {
+		struct blk_req r = {.len = p->h.size, .flags = BLK_UNMAP};
+
+		if (blk_size(data) < p->h.size)
+			return blk_fail(err, -THR_ENOSPC, BLK_E_QCOW2_NO_ROOM, 0, p->h.size);
+		ret = p->h.size ? blk_zero(data, &r) : 0;
+	}
+	if (!ret)
+		ret = blk_flush(data);
 	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, 0) : 0;
 }
 
@@ -200,7 +229,9 @@ int qcow2_create(struct blk *file, const struct fmt_create *c, struct blk_err *e
 		ret = qcow2_plan_header(&p, c, err);
 	if (ret)
 		return ret;
-	ret = make_room(file, &p, err);
+	ret = make_data(c->data, &p, err);
+	if (!ret)
+		ret = make_room(file, &p, err);
 	if (!ret) {
 		ret = write_tables(file, &p, c->mem);
 		if (!ret)

@@ -14,6 +14,7 @@
 struct qcow2_plan {
 	struct qcow2_header h;
 	enum blk_prealloc prealloc;
+	const char *data_file;                /* NULL: data is in the image */
 	uint64_t reft, blocks, l1, l2, total; /* clusters */
 
 	/* The start of the first cluster. */

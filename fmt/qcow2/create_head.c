@@ -51,6 +51,7 @@ static void put_fields(uint8_t *p, const struct qcow2_header *h)
 		return;
 	thr_put_be64(p + 72, h->incompatible);
 	thr_put_be64(p + 80, h->compatible);
+	thr_put_be64(p + 88, h->autoclear);
 	thr_put_be32(p + 96, h->refcount_order);
 	thr_put_be32(p + 100, h->header_length);
 	p[QCOW2_HEADER_V3] = h->compression_type;
@@ -70,12 +71,16 @@ int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct b
 	struct qcow2_header *h = &p->h;
 	size_t name = c->backing ? length(c->backing) : 0;
 	size_t format = c->backing && c->backing_format ? length(c->backing_format) : 0;
+	size_t data = p->data_file ? length(p->data_file) : 0;
 	size_t max = THR_MIN(1u << h->cluster_bits, HEAD_MAX);
-	size_t need = h->header_length + (format ? 8 + thr_align_up(format, 8) : 0) + 8 + name;
+	size_t need = h->header_length + (format ? 8 + thr_align_up(format, 8) : 0) +
+		      (data ? 8 + thr_align_up(data, 8) : 0) + 8 + name;
 	size_t at = h->header_length;
 
 	if (format >= FMT_FORMAT_MAX)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_BACKING_FORMAT, 0, format);
+	if (data >= FMT_NAME_MAX || (data && need > max))
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_DATA_NAME, 0, data);
 	if (name >= FMT_NAME_MAX || need > max)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_BACKING_LONG, 0, name);
 	p->head = (uint8_t *)thr_zget(c->mem, max);
@@ -85,6 +90,8 @@ int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct b
 	if (format)
 		at = put_extension(
 			p->head, at, QCOW2_EXT_BACKING_FORMAT, c->backing_format, format);
+	if (data)
+		at = put_extension(p->head, at, QCOW2_EXT_DATA_FILE, p->data_file, data);
 	if (h->version >= 3 && need + 8 + sizeof(features) <= max)
 		at = put_extension(p->head, at, QCOW2_EXT_FEATURES, features, sizeof(features));
 	at += 8; /* the end of the extensions: type and length 0 */

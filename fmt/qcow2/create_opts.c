@@ -21,10 +21,8 @@ const struct fmt_opt qcow2_create_opts[] = {
 	{"compat", FMT_OPT_STRING, "Compatibility level (v2 [0.10] or v3 [1.1])", NULL},
 	{"backing_file", FMT_OPT_STRING, "File name of a base image", NULL},
 	{"backing_fmt", FMT_OPT_STRING, "Image format of the base image", NULL},
-	{"data_file", FMT_OPT_STRING, "File name of an external data file (not supported yet)",
-		NULL},
-	{"data_file_raw", FMT_OPT_BOOL,
-		"The external data file must stay valid as a raw image (not supported yet)",
+	{"data_file", FMT_OPT_STRING, "File name of an external data file", NULL},
+	{"data_file_raw", FMT_OPT_BOOL, "The external data file must stay valid as a raw image",
 		NULL},
 	{"lazy_refcounts", FMT_OPT_BOOL, "Postpone refcount updates", "off"},
 	{"refcount_bits", FMT_OPT_NUMBER, "Width of a reference count entry in bits", "16"},
@@ -146,8 +144,8 @@ static int level(const struct qcow2_header *h, const struct blk_opts *o, struct 
 /* What would be another image than was asked for is refused. */
 static int not_yet(const struct blk_opts *o, struct blk_err *err)
 {
-	static const char *const switches[] = {"encryption", "data_file_raw"};
-	static const char *const strings[] = {"encrypt.format", "data_file"};
+	static const char *const switches[] = {"encryption"};
+	static const char *const strings[] = {"encrypt.format"};
 
 	for (size_t i = 0; i < THR_ARRAY_SIZE(switches); i++) {
 		bool on;
@@ -179,6 +177,32 @@ static int preallocation(
 	return 0;
 }
 
+static int data_file(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err)
+{
+	bool raw;
+	int ret = blk_opt_bool(c->opts, "data_file_raw", false, &raw, err);
+
+	p->data_file = blk_opt(c->opts, "data_file");
+	if (p->data_file && !*p->data_file)
+		p->data_file = NULL;
+	if (ret)
+		return ret;
+	if (p->data_file && p->h.version < 3)
+		return needs_v3("data_file", err);
+	if (raw && !p->data_file)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_RAW_NO_DATA, 0, 0);
+	if (raw && c->backing)
+		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_RAW_BACKING, 0, 0);
+	if (p->data_file)
+		p->h.incompatible |= QCOW2_INC_DATA_FILE;
+	if (raw)
+		p->h.autoclear |= QCOW2_AUTO_RAW;
+	/* Who reads the file without our tables finds all of the disk there. */
+	if (raw && p->prealloc == BLK_PREALLOC_OFF)
+		p->prealloc = BLK_PREALLOC_METADATA;
+	return 0;
+}
+
 int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err)
 {
 	int ret;
@@ -202,5 +226,7 @@ int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct 
 		ret = level(&p->h, c->opts, err);
 	if (!ret)
 		ret = preallocation(&p->prealloc, c, err);
+	if (!ret)
+		ret = data_file(p, c, err);
 	return ret;
 }

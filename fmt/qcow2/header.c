@@ -147,10 +147,12 @@ static int check_features(
 	uint64_t missing = h->incompatible & ~QCOW2_INC_KNOWN;
 	bool zlib = !(h->incompatible & QCOW2_INC_COMPRESSION);
 
-	if (!(flags & FMT_NO_IO))
-		missing |= h->incompatible & QCOW2_INC_DATA_FILE;
 	if (missing)
 		return qcow2_features_fail(file, h, missing, err);
+	if (h->autoclear & QCOW2_AUTO_RAW && !(h->incompatible & QCOW2_INC_DATA_FILE))
+		return bad(err, BLK_E_QCOW2_RAW_NO_DATA, 88, 0);
+	if (h->autoclear & QCOW2_AUTO_RAW && h->backing_len && !(flags & FMT_NO_IO))
+		return bad(err, BLK_E_QCOW2_RAW_BACKING, 88, 0);
 	if (h->incompatible & QCOW2_INC_EXTL2 && h->cluster_bits < QCOW2_EXTL2_BITS)
 		return bad(err, BLK_E_QCOW2_EXTL2_CLUSTER, 20, h->cluster_bits);
 	if (zlib != !h->compression_type)

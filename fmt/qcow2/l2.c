@@ -219,7 +219,7 @@ static int guard_entry(struct qcow2 *q, const struct qcow2_extent *x)
 
 	if (x->kind == QCOW2_COMPRESSED_CLUSTER)
 		qcow2_compressed_range(q, x->entry, &host, &len);
-	else if (!x->mapped)
+	else if (!x->mapped || qcow2_external(q))
 		return 0;
 	return qcow2_guard(q, host, len);
 }
@@ -232,7 +232,7 @@ int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags)
 
 	if (!err)
 		err = guard_entry(q, &x);
-	if (err)
+	if (err || qcow2_external(q))
 		return err;
 	if (x.mapped) {
 		qcow2_drop(q, x.host, 1, flags);

@@ -75,13 +75,15 @@ int qcow2_l2_decode(const struct qcow2 *q, uint64_t entry, uint64_t bitmap, unsi
 
 	e->entry = entry;
 	e->bitmap = bitmap;
+	if (entry & QCOW2_COMPRESSED && qcow2_external(q))
+		return -THR_EUCLEAN;
 	if (entry & QCOW2_COMPRESSED)
 		return bitmap ? -THR_EUCLEAN : decode_compressed(q, entry, e);
 	if (q->h.version < 3 || qcow2_extended(q))
 		reserved |= QCOW2_L2E_ZERO;
 	e->host = entry & QCOW2_L2E_OFF_MASK;
 	e->copied = entry >> 63;
-	e->mapped = e->host;
+	e->mapped = e->host || (e->copied && qcow2_external(q));
 	if (entry & reserved || e->host & q->cluster_mask)
 		return -THR_EUCLEAN;
 	if (qcow2_extended(q))
@@ -273,6 +275,8 @@ static int map_l2(
 	err = qcow2_l2_decode(q, entry, bitmap, qcow2_sub(q, off), e);
 	if (err)
 		return err;
+	if (e->mapped && qcow2_external(q) && e->host != off - (off & q->cluster_mask))
+		return -THR_EUCLEAN;
 	e->len = bytes_from(off, 1, q->h.cluster_bits, len);
 	if (e->kind == QCOW2_COMPRESSED_CLUSTER)
 		return 0;

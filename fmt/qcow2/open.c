@@ -155,10 +155,11 @@ static void release(struct qcow2 *q)
 void qcow2_close(struct blk *b)
 {
 	struct qcow2 *q = qcow2_of(b);
-	struct blk *file = b->file;
+	struct blk *file = b->file, *data = b->data;
 
 	qcow2_write_close(q);
 	release(q);
+	blk_close(data);
 	blk_close(file);
 }
 
@@ -208,16 +209,21 @@ static int qcow2_open(
 		ret = blk_fail(err, -THR_EUCLEAN, BLK_E_QCOW2_CORRUPT, 72, 0);
 		goto out;
 	}
-	ret = attach_cache(q, o, err);
+	ret = qcow2_data_open(q, o, err);
+	if (!ret)
+		ret = attach_cache(q, o, err);
 	if (!ret)
 		ret = attach_codec(q, err);
 	if (!ret && o->blk_flags & BLK_RDWR)
 		ret = qcow2_write_open(q, o, err);
 out:
-	if (ret)
+	if (ret) {
+		if (q->blk.data != o->data)
+			blk_close(q->blk.data);
 		release(q);
-	else
+	} else {
 		*out = &q->blk;
+	}
 	return ret;
 }
 

@@ -11,6 +11,7 @@
 
 const char *const qcow2_open_opts[] = {
 	"encrypt.key-secret",
+	"data-file.",
 	"cache-size",
 	"l2-cache-size",
 	"refcount-cache-size",

@@ -24,7 +24,7 @@ static int write_zeroes(struct qcow2 *q, uint64_t host, uint64_t len)
 
 		n = THR_MIN(len - at, CHUNK);
 		r.len = n;
-		err = blk_pwritev(q->blk.file, &r);
+		err = blk_pwritev(q->data, &r);
 	}
 	thr_put(q->blk.mem, buf, CHUNK);
 	return err;
@@ -35,6 +35,13 @@ static int make_zeroes(
 {
 	struct blk_req r = {.off = host, .len = len, .flags = BLK_CHILD};
 
+	if (qcow2_external(q)) {
+		if (host >= blk_size(q->data))
+			return 0;
+		len = THR_MIN(len, blk_size(q->data) - host);
+		r.len = len;
+		r.flags |= p == BLK_PREALLOC_METADATA ? BLK_UNMAP : 0u;
+	}
 	if (p == BLK_PREALLOC_FULL)
 		return write_zeroes(q, host, len);
 	/* A file that is long enough will do for what was never written. */
@@ -42,7 +49,7 @@ static int make_zeroes(
 		r.off = host + len - 512;
 		r.len = 512;
 	}
-	return blk_zero(q->blk.file, &r);
+	return blk_zero(q->data, &r);
 }
 
 static int allocate(struct qcow2 *q, uint64_t off, uint64_t n, uint64_t *host, bool *fresh)
@@ -52,7 +59,7 @@ static int allocate(struct qcow2 *q, uint64_t off, uint64_t n, uint64_t *host, b
 	qcow2_layout_lock(q);
 	err = qcow2_l2_prepare(q, off);
 	if (!err)
-		err = qcow2_alloc(q, n, host, fresh);
+		err = qcow2_data_alloc(q, off, n, host, fresh);
 	qcow2_layout_unlock(q);
 	return err;
 }
@@ -76,7 +83,7 @@ static int fill(struct qcow2 *q, uint64_t off, uint64_t n, enum blk_prealloc p)
 	}
 	if (err) {
 		qcow2_layout_lock(q);
-		qcow2_unalloc(q, e.host + (e.done << q->h.cluster_bits), n - e.done);
+		qcow2_data_unalloc(q, e.host + (e.done << q->h.cluster_bits), n - e.done);
 		qcow2_layout_unlock(q);
 	}
 	return err;

@@ -12,6 +12,7 @@
  *   map.c       guest offset -> extent, through L1 and L2 slices
  *   read.c      preadv and status
  *   data.c      the guest's data in standard clusters
+ *   data_open.c   a file of its own for it
  *   compressed.c  clusters that are stored compressed
  *   refcount.c  reading reference counts
  *   snapshot.c, bitmap.c  their tables, read
@@ -108,7 +109,8 @@ struct qcow2_write;
 
 struct qcow2 {
 	struct blk blk;   /* first; blk.file is the image file */
-	struct blk *data; /* what holds the clusters of the guest's data */
+	struct blk *data; /* what holds the guest's data: blk.file, or a file of its own */
+	bool data_raw;    /* that file is to be what the guest sees, without our tables */
 	struct fmt_cache *cache;
 	bool own_cache;
 	struct qcow2_header h;
@@ -137,6 +139,24 @@ struct qcow2 {
 static inline struct qcow2 *qcow2_of(const struct blk *b)
 {
 	return THR_CONTAINER(b, struct qcow2, blk);
+}
+
+/* Whether the guest's data lies in a file of its own: each cluster at its guest offset,
+ * without a reference count. */
+static inline bool qcow2_external(const struct qcow2 *q)
+{
+#ifdef CONFIG_HOSTED
+	return q->data != q->blk.file;
+#else
+	(void)q;
+	return false;
+#endif
+}
+
+/* And whether that file is to read as the guest does. */
+static inline bool qcow2_raw_data(const struct qcow2 *q)
+{
+	return qcow2_external(q) && q->data_raw;
 }
 
 static inline bool qcow2_extended(const struct qcow2 *q)
@@ -222,7 +242,8 @@ struct qcow2_extent {
 	enum qcow2_kind kind;
 	uint64_t len;    /* guest bytes, from the offset asked for */
 	uint64_t host;   /* mapped: host offset of the first byte */
-	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters */
+	bool mapped;     /* has a host cluster: NORMAL, ZERO_ALLOC, unallocated subclusters.
+			  * In an external file that may be the one at 0 */
 	bool copied;     /* refcount is one: may be written in place */
 	uint64_t entry;  /* the raw L2 entry; COMPRESSED: len ends with the cluster */
 	uint64_t bitmap; /* of an extended entry, else 0 */
@@ -248,6 +269,22 @@ int qcow2_l1_get(struct qcow2 *q, uint32_t i, uint64_t *entry);
 /* The data of @r, whose off is the guest's, from the host clusters at @host on, in which
  * all of it is contiguous. */
 int qcow2_data_read(struct qcow2 *q, const struct blk_req *r, uint64_t host);
+
+/* ---- data_open.c ---- */
+
+#ifdef CONFIG_HOSTED
+/* Sets q->data where that is another file than the image. */
+int qcow2_data_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err);
+#else
+static inline int qcow2_data_open(
+	struct qcow2 *q, const struct fmt_open *o, struct blk_err *err)
+{
+	(void)o;
+	if (q->h.incompatible & QCOW2_INC_DATA_FILE)
+		return qcow2_features_fail(q->blk.file, &q->h, QCOW2_INC_DATA_FILE, err);
+	return 0;
+}
+#endif
 
 /* ---- read.c, compressed.c ---- */
 

@@ -62,9 +62,13 @@ int qcow2_ck_clean(struct qcow2_checker *k)
 	err = blk_pwrite(q->blk.file, 72, p, sizeof(p));
 	if (!err)
 		err = blk_flush(q->blk.file);
-	if (!err)
-		q->h.incompatible = bits;
-	return err;
+	if (err)
+		return err;
+	q->h.incompatible = bits;
+	/* An image with lazy counts that stays open marks itself anew. */
+	if (q->w)
+		__atomic_store_n(&q->w->dirty, false, __ATOMIC_RELEASE);
+	return 0;
 }
 
 /* Room for a table that counts everything up to r->base and itself. */
@@ -332,7 +336,10 @@ int qcow2_repair_refcounts(struct qcow2 *q, struct blk_err *err)
 	memset(&c, 0, sizeof(c));
 	c.fix = FMT_FIX_LEAKS | FMT_FIX_ERRORS;
 	ret = qcow2_ck_run(q, &c, QCOW2_CHECK_WINDOW, false, err);
-	if (!ret && (c.corruptions || c.check_errors))
-		ret = blk_fail(err, -THR_EUCLEAN, BLK_E_QCOW2_CORRUPT, 72, 0);
-	return ret;
+	if (ret || !(c.corruptions || c.check_errors))
+		return ret;
+	/* What could not be read is not what is wrong with the image. */
+	if (c.error)
+		return blk_fail(err, c.error, BLK_E_SYS, 0, 0);
+	return blk_fail(err, -THR_EUCLEAN, BLK_E_QCOW2_CORRUPT, 72, 0);
 }

@@ -67,6 +67,11 @@ static int grow(struct qcow2 *q, uint64_t size, enum blk_prealloc p)
 	if (!err)
 		err = make_l1(q, size);
 	if (!err)
+		err = qcow2_data_grow(q, size);
+	/* So that all of it is there for who reads the file without our tables. */
+	if (qcow2_raw_data(q) && p == BLK_PREALLOC_OFF)
+		p = BLK_PREALLOC_METADATA;
+	if (!err)
 		err = qcow2_zero_range(q, old, size - old, BLK_UNMAP);
 	if (!err && p != BLK_PREALLOC_OFF)
 		err = qcow2_preallocate(q, cluster_end(q, old), cluster_end(q, size), p);
@@ -176,6 +181,14 @@ static void trim(struct qcow2 *q)
 	thr_mutex_unlock(&q->w->layout);
 }
 
+/* The external file ends with the disk. */
+static int cut_data(struct qcow2 *q, uint64_t size)
+{
+	if (!qcow2_external(q) || !q->data->grows || blk_size(q->data) <= size)
+		return 0;
+	return blk_truncate(q->data, size, BLK_PREALLOC_OFF, NULL);
+}
+
 static int shrink(struct qcow2 *q, uint64_t size)
 {
 	uint64_t from = cluster_end(q, size), end = cluster_end(q, q->h.size);
@@ -184,7 +197,7 @@ static int shrink(struct qcow2 *q, uint64_t size)
 	if (!err)
 		err = set_size(q, size);
 	if (err || from >= end)
-		return err;
+		return err ? err : cut_data(q, size);
 	err = cut(q, from, end);
 	if (!err)
 		err = qcow2_flush(&q->blk);
@@ -192,6 +205,8 @@ static int shrink(struct qcow2 *q, uint64_t size)
 	 * that the file no longer has. */
 	if (!err)
 		err = qcow2_flush(&q->blk);
+	if (!err)
+		err = cut_data(q, size);
 	if (!err)
 		trim(q);
 	return err;

@@ -62,14 +62,6 @@ void qcow2_layout_unlock(struct qcow2 *q)
 	thr_mutex_unlock(&q->w->layout);
 }
 
-/* Data has been written into the file. */
-static void wrote(struct qcow2 *q)
-{
-	fmt_cache_lock(q->cache);
-	fmt_cache_wrote(q->cache, q->blk.file);
-	fmt_cache_unlock(q->cache);
-}
-
 int qcow2_make_room(struct qcow2 *q)
 {
 	int err = __atomic_load_n(&q->w->err, __ATOMIC_ACQUIRE);
@@ -273,6 +265,14 @@ static int write_edges(
 	return r->iov ? write_gathered(q, r, s, g) : zero_between(q, r, s, g);
 }
 
+/* Where a segment's last unit ends: an external file has no bytes past the disk's. */
+static uint64_t seg_hi(const struct qcow2 *q, const struct seg *s)
+{
+	if (!qcow2_external(q))
+		return s->hi;
+	return THR_MIN(s->hi, THR_MAX(s->off + s->len, blk_size(&q->blk)));
+}
+
 /* Writes a segment's units whole, as far as they are not zero already. */
 static int write_clusters(struct qcow2 *q, const struct blk_req *r, const struct seg *s)
 {
@@ -280,7 +280,7 @@ static int write_clusters(struct qcow2 *q, const struct blk_req *r, const struct
 	bool fresh = s->kind == SEG_FRESH;
 	struct edge g[2] = {
 		{.off = s->lo, .len = (uint32_t)(s->off - s->lo)},
-		{.off = end, .len = (uint32_t)(s->hi - end)},
+		{.off = end, .len = (uint32_t)(seg_hi(q, s) - end)},
 	};
 	size_t bytes;
 	uint8_t *buf;
@@ -366,7 +366,7 @@ static int plan_new(struct qcow2 *q, struct plan *p, struct seg *s)
 			return err;
 	}
 	n = clusters_of(q, s);
-	err = qcow2_alloc(q, n, &host, &fresh);
+	err = qcow2_data_alloc(q, start, n, &host, &fresh);
 	if (err)
 		return err;
 	s->kind = fresh ? SEG_FRESH : SEG_NEW;
@@ -392,7 +392,7 @@ static int plan_seg(struct qcow2 *q, struct plan *p, uint64_t end)
 	s->lo = unit_start(q, s->off);
 	s->hi = unit_end(q, s->off + s->len);
 	if (in_place(&x) || reusable(&x)) {
-		err = qcow2_guard(q, x.host, x.len);
+		err = qcow2_data_guard(q, x.host, x.len);
 		if (err)
 			return err;
 	}
@@ -460,7 +460,7 @@ static void free_seg(struct qcow2 *q, const struct seg *s, uint64_t done)
 	if (s->kind != SEG_NEW && s->kind != SEG_FRESH)
 		return;
 	qcow2_layout_lock(q);
-	qcow2_unalloc(q, cluster_start(q, s->host) + (done << q->h.cluster_bits),
+	qcow2_data_unalloc(q, cluster_start(q, s->host) + (done << q->h.cluster_bits),
 		clusters_of(q, s) - done);
 	qcow2_layout_unlock(q);
 }
@@ -472,7 +472,7 @@ static int do_seg(struct qcow2 *q, const struct blk_req *r, const struct seg *s)
 
 	if (s->kind == SEG_IN_PLACE) {
 		err = write_data(q, r, s->off, s->len, s->host);
-		wrote(q);
+		qcow2_data_wrote(q);
 		return err;
 	}
 	err = write_clusters(q, r, s);
@@ -524,7 +524,7 @@ static int map_in_place(
 	err = qcow2_map_locked(q, off, len, x);
 	*may = !err && in_place(x);
 	if (*may)
-		err = qcow2_guard(q, x->host, x->len);
+		err = qcow2_data_guard(q, x->host, x->len);
 	fmt_cache_unlock(q->cache);
 	return err;
 }
@@ -545,7 +545,7 @@ static int write_mapped(struct qcow2 *q, const struct blk_req *r, uint64_t *done
 		err = write_data(q, r, r->off + *done, x.len, x.host);
 	}
 	if (*done || err)
-		wrote(q);
+		qcow2_data_wrote(q);
 	return err;
 }
 

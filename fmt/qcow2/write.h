@@ -237,6 +237,20 @@ int qcow2_drop_entry(struct qcow2 *q, uint64_t entry, unsigned flags);
 
 /* As qcow2_data_read(); without a vector it is zeroes that are written. */
 int qcow2_data_write(struct qcow2 *q, const struct blk_req *r, uint64_t host);
+/* Host clusters for @n clusters of the guest's data from @guest on: new ones, or in an
+ * external file those at the same offset. Layout and the cache's lock held (drops). */
+int qcow2_data_alloc(struct qcow2 *q, uint64_t guest, uint64_t n, uint64_t *host, bool *fresh);
+void qcow2_data_unalloc(struct qcow2 *q, uint64_t host, uint64_t n);
+/* qcow2_guard() for clusters of data. */
+int qcow2_data_guard(struct qcow2 *q, uint64_t host, uint64_t len);
+/* Has the external file @size bytes at least; the new ones read as zeroes. */
+int qcow2_data_grow(struct qcow2 *q, uint64_t size);
+/* Zeroes of the guest's, by the data alone: raw external data. */
+int qcow2_data_zero(struct qcow2 *q, uint64_t off, uint64_t len, unsigned flags);
+/* What the guest no longer has there goes back to the host. That it fails harms nothing. */
+void qcow2_data_punch(struct qcow2 *q, uint64_t off, uint64_t len);
+/* Data has been written: the next flush is needed. No lock held. */
+void qcow2_data_wrote(struct qcow2 *q);
 
 /* ---- write.c ---- */
 

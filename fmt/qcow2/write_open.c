@@ -3,7 +3,7 @@
  * fmt/qcow2/write_open.c - an image that becomes writable, and is closed again.
  *
  * Before the first write, durably: the autoclear bits that we do not maintain are
- * cleared (all of them: bitmaps, raw external data and those that nobody knows), and
+ * cleared (all but that of raw external data: bitmaps and those that nobody knows), and
  * the counts of an image that was not closed properly are made anew.
  *
  * With lazy reference counts the dirty bit is set before the first change of a
@@ -35,7 +35,7 @@ static int clear_bits(struct qcow2 *q, uint64_t incompatible)
 
 	qcow2_layout_lock(q);
 	h = q->h;
-	h.autoclear = 0;
+	h.autoclear = qcow2_raw_data(q) ? QCOW2_AUTO_RAW : 0;
 	h.incompatible &= ~incompatible;
 	if (h.autoclear != q->h.autoclear || h.incompatible != q->h.incompatible)
 		err = qcow2_header_switch(q, &h);
@@ -85,6 +85,8 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	}
 	q->w = w;
+	if (qcow2_external(q))
+		fmt_cache_data(q->cache, q->blk.file, q->data);
 	ret = qcow2_packer_open(q, o->opts, err);
 	fmt_cache_lazy(q->cache, q->blk.file, w->lazy);
 	if (!ret && !(o->flags & FMT_REPAIR)) {

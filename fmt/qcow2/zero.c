@@ -172,13 +172,15 @@ static int decide(
 
 /* ---- doing --------------------------------------------------------------------- */
 
-static int edit(struct qcow2 *q, uint64_t off, struct step *s)
+static int edit(struct qcow2 *q, const struct job *j, uint64_t off, struct step *s)
 {
 	uint64_t n = ((off & q->cluster_mask) + s->len + q->cluster_mask) >> q->h.cluster_bits;
 	int err = qcow2_touch(q);
 
 	if (err)
 		return err;
+	if (qcow2_external(q) && s->edit.flags & QCOW2_PUNCH && !j->empty)
+		qcow2_data_punch(q, off, s->len);
 	s->edit.lo = off;
 	s->edit.hi = off + s->len;
 	qcow2_layout_lock(q);
@@ -212,7 +214,7 @@ static int one_step(
 		&q->w->ranges, &lock, off - in, thr_align_up(in + len, q->cluster_size), false);
 	err = decide(q, j, off, len, &s);
 	if (!err && s.kind == STEP_EDIT)
-		err = edit(q, off, &s);
+		err = edit(q, j, off, &s);
 	blk_range_unlock(&q->w->ranges, &lock);
 	if (!err && s.kind == STEP_DATA)
 		err = write_zeroes(q, j, off, s.len);
@@ -300,7 +302,10 @@ int qcow2_zero_range(struct qcow2 *q, uint64_t off, uint64_t len, unsigned flags
 		.must_keep = flags & BLK_NO_FALLBACK,
 	};
 
-	return len ? run_job(q, &j, off, len) : 0;
+	if (!len)
+		return 0;
+	return qcow2_raw_data(q) ? qcow2_data_zero(q, off, len, flags)
+				 : run_job(q, &j, off, len);
 }
 
 /* All of it in its turn: tables may have to be made. */
@@ -308,6 +313,8 @@ static int in_turn(struct qcow2 *q, const struct job *j, struct blk_req *r)
 {
 	int err = blk_turn_enter(r->turn);
 
+	if (!err && qcow2_raw_data(q))
+		return qcow2_data_zero(q, r->off, r->len, r->flags);
 	return qcow2_guarded(q, err ? err : run_job(q, j, r->off, r->len));
 }
 
@@ -324,6 +331,17 @@ int qcow2_zero(struct blk *b, struct blk_req *r)
 int qcow2_discard(struct blk *b, struct blk_req *r)
 {
 	struct job j = {.discard = true, .unmap = true};
+	uint64_t start = thr_align_up(r->off, qcow2_of(b)->cluster_size);
+	uint64_t end = r->off + r->len;
+
+	/* Parts of clusters stay, here as well. */
+	if (qcow2_raw_data(qcow2_of(b))) {
+		if (end < blk_size(b))
+			end = thr_align_down(end, qcow2_of(b)->cluster_size);
+		if (start >= end)
+			return 0;
+		return qcow2_data_zero(qcow2_of(b), start, end - start, BLK_UNMAP);
+	}
 
 	return in_turn(qcow2_of(b), &j, r);
 }
@@ -332,5 +350,14 @@ int qcow2_empty(struct blk *b)
 {
 	struct job j = {.unmap = true, .empty = true};
 
-	return run_job(qcow2_of(b), &j, 0, blk_size(b));
+	struct qcow2 *q = qcow2_of(b);
+	int err = run_job(q, &j, 0, blk_size(b));
+
+	if (err || !qcow2_external(q))
+		return err;
+	/* What is below shows, durably, before the data goes. */
+	err = qcow2_flush(b);
+	if (!err)
+		qcow2_data_punch(q, 0, blk_size(b));
+	return err;
 }

@@ -42,7 +42,7 @@ struct conf {
 	const struct conf_row *row;
 	const struct conf_place *place;
 	char dir[64];
-	char image[96], base[96];
+	char image[96], base[96], data[96];
 	struct conf_ram *ram; /* conf_ram */
 	struct blk *b;        /* open for writing */
 	uint8_t *model, *buf; /* room bytes each */
@@ -65,6 +65,10 @@ void conf_check(struct conf *c);
 void conf_fail(const struct blk_err *err);
 /* Another length, or false where the row may refuse it and does. What is new is zero. */
 bool conf_resize(struct conf *c, uint64_t size, bool shrink, enum blk_prealloc p);
+/* Whether an option of a row is "on", or there at all. */
+const char *conf_opt(const struct conf_row *row, const char *key);
+/* Raw external data, @data of so many bytes, is what the model is. */
+void conf_compare_raw(struct conf *c, struct blk *data);
 /* The options of a row. */
 struct blk_opts conf_opts(const struct conf_row *row);
 const struct conf_row *conf_row_find(const char *name); /* or NULL */

@@ -386,14 +386,12 @@ static void assert_not_corrupt(struct blk *disk)
 		assert_int_equal(image_verify(disk, true).bad, 0);
 }
 
-/* An error is the one that was injected, or what an image looks like whose repair has
- * met it; functions that fill in an error fill in the same. */
+/* An error is the one that was injected; functions that fill in an error fill in the
+ * same. */
 static void judge_error(struct attempt *a)
 {
-	int unclean = a->fc->flags & FAULT_DIRTY ? -THR_EUCLEAN : 0;
-
 	assert_true(!a->err || a->err == -THR_EIO || a->err == -THR_ENOSPC ||
-		    a->err == -THR_ENOMEM || a->err == unclean);
+		    a->err == -THR_ENOMEM);
 	assert_true(a->close_err <= 0);
 	assert_true(a->err || !a->must_tell);
 	if (a->e.code)

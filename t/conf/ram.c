@@ -40,6 +40,10 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 	c->ram = calloc(1, sizeof(*c->ram));
 	assert_non_null(c->ram);
 	c->ram->disk = disk_new();
+	if (conf_opt(c->row, "data_file")) {
+		c->ram->data = disk_new();
+		f.data = lend(c->ram, c->ram->data);
+	}
 	if (c->row->backing) {
 		c->ram->base = disk_new();
 		assert_int_equal(blk_pwrite(c->ram->base, 0, backing, c->row->backing), 0);
@@ -49,11 +53,12 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 	file = lend(c->ram, c->ram->disk);
 	if (d->create(file, &f, &err))
 		conf_fail(&err);
+	blk_close(f.data);
 	blk_close(file);
 }
 
-static struct blk *open_on(struct blk *file, const char *format, unsigned blk_flags,
-	unsigned flags, struct fmt_cache *cache)
+static struct blk *open_on(struct blk *file, struct blk *data, const char *format,
+	unsigned blk_flags, unsigned flags, struct fmt_cache *cache)
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b = NULL;
@@ -63,9 +68,11 @@ static struct blk *open_on(struct blk *file, const char *format, unsigned blk_fl
 		.flags = flags,
 		.cache = cache,
 		.mem = &thr_heap,
+		.data = data,
 	};
 
 	if (fmt_open_on(&b, file, &o, &err)) {
+		blk_close(data);
 		blk_close(file);
 		conf_fail(&err);
 	}
@@ -75,10 +82,11 @@ static struct blk *open_on(struct blk *file, const char *format, unsigned blk_fl
 static struct blk *ram_open(struct conf *c, unsigned blk_flags, unsigned flags)
 {
 	struct conf_ram *m = c->ram;
-	struct blk *b = open_on(lend(m, m->disk), c->row->format, blk_flags, flags, m->cache);
+	struct blk *b = open_on(lend(m, m->disk), m->data ? lend(m, m->data) : NULL,
+		c->row->format, blk_flags, flags, m->cache);
 
 	if (m->base)
-		fmt_set_backing(b, open_on(lend(m, m->base), "raw", 0, 0, NULL));
+		fmt_set_backing(b, open_on(lend(m, m->base), NULL, "raw", 0, 0, NULL));
 	return b;
 }
 
@@ -93,8 +101,11 @@ static void ram_remove(struct conf *c)
 	struct conf_ram *m = c->ram;
 
 	conf_ram_sound(c);
+	if (m->data)
+		conf_compare_raw(c, m->data);
 	blk_close(m->disk);
 	blk_close(m->base);
+	blk_close(m->data);
 	fmt_cache_close(m->cache);
 	free(m);
 	c->ram = NULL;

@@ -11,10 +11,10 @@
 struct fmt_cache;
 
 struct conf_ram {
-	struct blk *disk, *base; /* base: NULL where the row has none */
-	unsigned lend;           /* enum lend_flags */
-	uint32_t align;          /* of the devices; 0: none */
-	struct fmt_cache *cache; /* NULL: each image has its own, of the usual size */
+	struct blk *disk, *base, *data; /* base, data: NULL where the row has none */
+	unsigned lend;                  /* enum lend_flags */
+	uint32_t align;                 /* of the devices; 0: none */
+	struct fmt_cache *cache;        /* NULL: each image has its own, of the usual size */
 };
 extern const struct conf_place conf_ram;
 

@@ -44,6 +44,22 @@ struct blk_opts conf_opts(const struct conf_row *row)
 	return opts;
 }
 
+const char *conf_opt(const struct conf_row *row, const char *key)
+{
+	struct blk_opts opts = conf_opts(row);
+
+	return blk_opt(&opts, key);
+}
+
+void conf_compare_raw(struct conf *c, struct blk *data)
+{
+	if (!conf_opt(c->row, "data_file_raw"))
+		return;
+	assert_int_equal(blk_size(data), c->size);
+	assert_int_equal(blk_pread(data, 0, c->buf, c->size), 0);
+	assert_memory_equal(c->buf, c->model, c->size);
+}
+
 static void fill(uint8_t *p, size_t len, uint8_t first)
 {
 	size_t i;
@@ -67,6 +83,7 @@ static void files_make(struct conf *c, const uint8_t *backing)
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk_opts opts = conf_opts(c->row);
+	struct blk_opt own[CONF_OPTS];
 	struct fmt_create f = {
 		.name = c->image,
 		.format = c->row->format,
@@ -80,6 +97,13 @@ static void files_make(struct conf *c, const uint8_t *backing)
 	assert_non_null(mkdtemp(c->dir));
 	snprintf(c->image, sizeof(c->image), "%s/image", c->dir);
 	snprintf(c->base, sizeof(c->base), "%s/base.raw", c->dir);
+	snprintf(c->data, sizeof(c->data), "%s/data", c->dir);
+	for (unsigned i = 0; i < opts.n; i++) {
+		own[i] = opts.v[i];
+		if (!strcmp(own[i].key, "data_file"))
+			own[i].val = c->data;
+	}
+	opts.v = own;
 	if (c->row->backing) {
 		base_make(c, backing);
 		f.backing = "base.raw";
@@ -108,8 +132,17 @@ static struct blk *files_open(struct conf *c, unsigned blk_flags, unsigned flags
 
 static void files_remove(struct conf *c)
 {
+	struct blk_open o = {.name = c->data, .mem = &thr_heap};
+	struct blk *data;
+
+	if (conf_opt(c->row, "data_file")) {
+		assert_int_equal(blk_open(&data, &o, NULL), 0);
+		conf_compare_raw(c, data);
+		blk_close(data);
+	}
 	unlink(c->image);
 	unlink(c->base);
+	unlink(c->data);
 	rmdir(c->dir);
 }
 

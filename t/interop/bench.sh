@@ -30,6 +30,8 @@ create -f raw a.raw 1M
 truncate -s 1049088 odd.raw
 
 # What it says.
+alike -c 1000 -i threads --image-opts driver=null-co
+alike -c 1000 -i native -t none --image-opts driver=raw,file.driver=null-co
 alike -f raw -c 1000 null-co://
 alike -f raw -c 1000 -d 1 -w null-co://
 alike -f raw -c 1000 -d 1 -w --pattern 5 -s 64k -S 8k -o 4k null-co://

@@ -168,7 +168,7 @@ same_words convert --nothing x.raw T
 same_words convert -O
 
 # Options that are not there yet say so.
-for option in '-l snap' --bitmaps; do
+for option in --bitmaps; do
 	# shellcheck disable=SC2086
 	says 1 'not supported yet' convert $option x.raw T
 	[ ! -e T ]

@@ -102,7 +102,7 @@ for args in '' '--size 10M holes.raw' '--size x' '--size -1' '--size 8E' '-O foo
 	# shellcheck disable=SC2086
 	same measure $args
 done
-says 1 'not supported yet' measure -l snapshot -O qcow2 base.qcow2
+says 1 "Can't find snapshot" measure -l snapshot -O qcow2 base.qcow2
 
 # What is made fits.
 size_of() # KEY ARGS...

@@ -118,4 +118,22 @@ for image in small medium old snap packed bitmap; do
 		ok $? "$image, $kind: no byte of the guest has changed"
 	done
 done
+
+# One host cluster under two guest clusters, counted twice: a write to one leaves the other
+# alone, and what a repair makes of it stays so.
+for kind in '' -copied; do
+	"$B/t/fixtures/assemble" "$srctree/t/fixtures/qcow2/l2-mapped-twice$kind.recipe" twice.q
+	same check --output=json twice.q
+	[ -z "$kind" ] || "$PLATTER" check -q -r all twice.q 2>/dev/null
+	"$PLATTER" convert -O raw twice.q want.raw
+	"$PLATTER" io -f qcow2 -c 'write -q -P 9 68k 4k' twice.q
+	qemu-io -f raw -c 'write -q -P 9 68k 4k' want.raw
+	"$PLATTER" convert -O raw twice.q got.raw && cmp got.raw want.raw
+	ok $? "mapped twice$kind: a write changes one"
+	"$PLATTER" check -q -r all twice.q 2>/dev/null
+	"$PLATTER" io -f qcow2 -c 'write -q -P 8 140k 4k' twice.q
+	qemu-io -f raw -c 'write -q -P 8 140k 4k' want.raw
+	"$PLATTER" convert -O raw twice.q got.raw && cmp got.raw want.raw && "$peer" check -q twice.q
+	ok $? "mapped twice$kind: so does one to the other, after a repair"
+done
 done_testing

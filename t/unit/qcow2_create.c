@@ -259,8 +259,9 @@ static void test_bad_options(void **state)
 		{"extended_l2", "on", "cluster_size", "8k", BLK_E_QCOW2_EXTL2_CLUSTER},
 		{"extended_l2", "on", "compat", "v2", BLK_E_QCOW2_NEEDS_V3},
 		{"extended_l2", "on", "cluster_size", "16k", BLK_E_NONE},
-		{"data_file", "x", NULL, NULL, BLK_E_QCOW2_OPTION_LATER},
-		{"data_file_raw", "on", NULL, NULL, BLK_E_QCOW2_OPTION_LATER},
+		{"data_file", "x", NULL, NULL, BLK_E_QCOW2_DATA_NONE},
+		{"data_file", "x", "compat", "v2", BLK_E_QCOW2_NEEDS_V3},
+		{"data_file_raw", "on", NULL, NULL, BLK_E_QCOW2_RAW_NO_DATA},
 		{"extended_l2", "off", "encryption", "off", BLK_E_NONE},
 	};
 

@@ -140,6 +140,28 @@ static void test_counts_lazy(void **state)
 	rig_close(&g);
 }
 
+/* A repair of an image that stays open clears the bit; the next change sets it again. */
+static void test_lazy_repaired(void **state)
+{
+	static const struct geo geo = {3, 16, 4, 64 << 20, 0, GEO_LAZY};
+	struct fmt_check ck = {.fix = FMT_FIX_LEAKS | FMT_FIX_ERRORS};
+	uint8_t bits[8];
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, &geo);
+	put(&g, 0, K, 1);
+	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
+	assert_int_equal(bits[7] & 1, 1);
+	assert_int_equal(fmt_check(g.b, &ck, NULL), 0);
+	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
+	assert_int_equal(bits[7] & 1, 0);
+	put(&g, K, K, 1);
+	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
+	assert_int_equal(bits[7] & 1, 1);
+	rig_close(&g);
+}
+
 static void test_counts_cow(void **state)
 {
 	static const struct geo geo = {3, 16, 4, 64 << 20, 64 << 20, 0};
@@ -831,6 +853,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_counts_lazy),
+		cmocka_unit_test(test_lazy_repaired),
 		cmocka_unit_test(test_counts_cow),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_drop),
