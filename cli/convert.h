@@ -14,6 +14,7 @@ struct cli_convert {
 	const char *format, *out_format; /* out_format NULL: raw */
 	const char *cache, *src_cache;
 	const char *backing, *backing_format;
+	const char *seed;                       /* --reproducible */
 	char *opt_backing, *opt_backing_format; /* from -o */
 	struct cli_opts opts;
 	uint32_t sparse;

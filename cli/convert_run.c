@@ -55,6 +55,7 @@ static int create_target(struct job *j)
 		.flags = cli_untrusted ? FMT_UNTRUSTED : 0,
 		.secrets = cli_secrets(),
 		.blk_flags = BLK_NOFLUSH,
+		.seed = a->seed,
 		.mem = &thr_heap,
 	};
 	char *what;
@@ -69,8 +70,24 @@ static int create_target(struct job *j)
 	return ret;
 }
 
+/* The secrets that the target was created with open it. */
+static void target_secrets(const struct cli_convert *a, struct blk_opt v[2], struct blk_opts *o)
+{
+	static const char *const keys[2] = {"key-secret", "encrypt.key-secret"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *val = a->no_create ? NULL : blk_opt(&a->opts.o, keys[i]);
+
+		if (val)
+			v[o->n++] = (struct blk_opt){keys[i], val};
+	}
+	o->v = v;
+}
+
 static int open_target(struct job *j)
 {
+	struct blk_opt v[2];
+	struct blk_opts secrets = {0};
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
@@ -78,8 +95,10 @@ static int open_target(struct job *j)
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
 		.trusted = !j->a->no_create, /* what it names is what we were given */
+		.opts = &secrets,
 	};
 
+	target_secrets(j->a, v, &secrets);
 	return cli_open(&j->dst, &o);
 }
 

@@ -7,7 +7,7 @@ cz-$(CONFIG_CZ_ZSTD) += zstd.o zstd_encode.o
 ifeq ($(CONFIG_CZ_DEFLATE),)
 cz-$(CONFIG_CZ_ZSTD) += lent.o
 endif
-cz-$(CONFIG_CZ_CRYPTO) += cipher.o cipher_spec.o digest.o hmac.o openssl.o pbkdf2.o
+cz-$(CONFIG_CZ_CRYPTO) += cipher.o cipher_spec.o digest.o hmac.o openssl.o pbkdf2.o rng.o
 
 cz-lib-CZ_DEFLATE := zlib
 cz-lib-CZ_LIBDEFLATE := libdeflate

@@ -12,6 +12,13 @@ struct row {
 };
 
 static const struct row rows[] = {
+	{"luks", "CONFIG_FMT_LUKS",
+#ifdef CONFIG_FMT_LUKS
+		&fmt_luks_driver
+#else
+		NULL
+#endif
+	},
 	{"qcow2", "CONFIG_FMT_QCOW2",
 #ifdef CONFIG_FMT_QCOW2
 		&fmt_qcow2_driver
