@@ -7,8 +7,17 @@
 
 /* In the order in which create reports them. */
 const struct fmt_opt qcow2_create_opts[] = {
-	{"encryption", FMT_OPT_BOOL, "Encrypt the image (not supported yet)", NULL},
-	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image (not supported yet)", NULL},
+	{"encryption", FMT_OPT_BOOL, "Encrypt the image with format 'aes' (not supported)",
+		NULL},
+	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image, format choices: 'luks'", NULL},
+	{"encrypt.key-secret", FMT_OPT_STRING, "ID of secret providing the LUKS passphrase",
+		NULL},
+	{"encrypt.cipher-alg", FMT_OPT_STRING, "Name of encryption cipher algorithm", NULL},
+	{"encrypt.cipher-mode", FMT_OPT_STRING, "Name of encryption cipher mode", NULL},
+	{"encrypt.ivgen-alg", FMT_OPT_STRING, "Name of IV generator algorithm", NULL},
+	{"encrypt.ivgen-hash-alg", FMT_OPT_STRING, "Name of IV generator hash algorithm", NULL},
+	{"encrypt.hash-alg", FMT_OPT_STRING, "Name of encryption hash algorithm", NULL},
+	{"encrypt.iter-time", FMT_OPT_NUMBER, "Time to spend in PBKDF in milliseconds", NULL},
 	{"cluster_size", FMT_OPT_SIZE, "qcow2 cluster size", "65536"},
 	{"extended_l2", FMT_OPT_BOOL, "Extended L2 tables", "off"},
 	{"preallocation", FMT_OPT_STRING,
@@ -131,8 +140,8 @@ static int compression(struct qcow2_header *h, const struct blk_opts *o, struct 
 /* What would be another image than was asked for is refused. */
 static int not_yet(const struct blk_opts *o, struct blk_err *err)
 {
-	static const char *const switches[] = {"encryption", "data_file_raw"};
-	static const char *const strings[] = {"encrypt.format", "data_file"};
+	static const char *const switches[] = {"data_file_raw"};
+	static const char *const strings[] = {"data_file"};
 
 	for (size_t i = 0; i < THR_ARRAY_SIZE(switches); i++) {
 		bool on;

@@ -9,6 +9,7 @@
 #include "fmt/qcow2/qcow2.h"
 
 const char *const qcow2_open_opts[] = {
+	"encrypt.format",
 	"encrypt.key-secret",
 	"cache-size",
 	"l2-cache-size",
