@@ -123,6 +123,13 @@ commit-needs := FMT_OP_COMMIT FMT_RAW BLK_FAULT THR_FIBERS
 unit-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 vg-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 
+# LUKS
+unit-$(call on,FMT_LUKS BLK_MEM BLK_ERR_TEXT) += luks_header
+interop-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CREATE CLI_INFO CLI_CONVERT CLI_MAP CLI_CHECK CLI_COMPARE CLI_AMEND CLI_RESIZE CLI_IO) += luks
+perf-sh-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CONVERT) += luks
+TIME_luks_header := 120
+TIME_luks := 240
+
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT

@@ -20,6 +20,7 @@ struct conf_row {
 	uint64_t size;
 	uint64_t backing; /* bytes of a raw backing file with data in it; 0: none */
 	struct blk_opt opts[CONF_OPTS]; /* ends with a NULL key */
+	bool noise; /* what has not been written is anything: all is zeroed first */
 };
 extern const struct conf_row conf_rows[];
 extern const unsigned conf_nrows;
@@ -64,6 +65,11 @@ void conf_check(struct conf *c);
 void conf_fail(const struct blk_err *err);
 /* The options of a row. */
 struct blk_opts conf_opts(const struct conf_row *row);
+/* Those of them that open it again, in @v, and the secrets that they name. */
+struct blk_opts conf_open_opts(const struct conf_row *row, struct blk_opt v[CONF_OPTS]);
+extern const struct fmt_secrets conf_secrets;
+/* Makes keys the same each time, at no cost. */
+#define CONF_SEED "conformance"
 const struct conf_row *conf_row_find(const char *name); /* or NULL */
 
 /* One seeded step: write, zero, discard, read or flush. */

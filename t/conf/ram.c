@@ -30,6 +30,8 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 		.size = c->size,
 		.has_size = true,
 		.opts = &opts,
+		.secrets = &conf_secrets,
+		.seed = CONF_SEED,
 		.unsafe_backing = true,
 		.mem = &thr_heap,
 	};
@@ -51,8 +53,8 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 	blk_close(file);
 }
 
-static struct blk *open_on(struct blk *file, const char *format, unsigned blk_flags,
-	unsigned flags, struct fmt_cache *cache)
+static struct blk *open_on(struct blk *file, const char *format, const struct blk_opts *opts,
+	unsigned blk_flags, unsigned flags, struct fmt_cache *cache)
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b = NULL;
@@ -61,6 +63,8 @@ static struct blk *open_on(struct blk *file, const char *format, unsigned blk_fl
 		.blk_flags = blk_flags,
 		.flags = flags,
 		.cache = cache,
+		.opts = opts,
+		.secrets = &conf_secrets,
 		.mem = &thr_heap,
 	};
 
@@ -74,10 +78,13 @@ static struct blk *open_on(struct blk *file, const char *format, unsigned blk_fl
 static struct blk *ram_open(struct conf *c, unsigned blk_flags, unsigned flags)
 {
 	struct conf_ram *m = c->ram;
-	struct blk *b = open_on(lend(m, m->disk), c->row->format, blk_flags, flags, m->cache);
+	struct blk_opt v[CONF_OPTS];
+	struct blk_opts opts = conf_open_opts(c->row, v);
+	struct blk *b = open_on(
+		lend(m, m->disk), c->row->format, &opts, blk_flags, flags, m->cache);
 
 	if (m->base)
-		fmt_set_backing(b, open_on(lend(m, m->base), "raw", 0, 0, NULL));
+		fmt_set_backing(b, open_on(lend(m, m->base), "raw", NULL, 0, 0, NULL));
 	return b;
 }
 

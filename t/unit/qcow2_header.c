@@ -286,7 +286,7 @@ static void test_no_io(void **state)
 	(void)state;
 	im_new(&m, 3, 14, 4, 16, 1 << 20);
 	im_be64(&m, 72, QCOW2_INC_EXTL2 | QCOW2_INC_DATA_FILE | QCOW2_INC_DIRTY);
-	im_be32(&m, 32, 2);
+	im_be32(&m, 32, 1);
 	assert_int_equal(im_try(&m, FMT_NO_IO, 0, NULL, &b, NULL), 0);
 	assert_int_equal(fmt_info(b, &info), 0);
 	assert_true(info.encrypted);
