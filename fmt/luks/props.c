@@ -16,9 +16,17 @@ static void put_slot(const struct luks_slot *s, struct fmt_sink *k)
 	k->close(k);
 }
 
+/* ECB has no use for what its string may name. */
+static void put_iv(const struct luks_header *h, struct fmt_sink *s)
+{
+	const char *dash = h->spec.iv == CZ_IV_NONE ? strchr(h->mode, '-') : NULL;
+
+	s->str(s, "ivgen-alg", dash ? dash + 1 : cz_iv_name(h->spec.iv));
+}
+
 void luks_props(const struct luks_header *h, struct fmt_sink *s, bool qcow2)
 {
-	s->str(s, "ivgen-alg", cz_iv_name(h->spec.iv));
+	put_iv(h, s);
 	s->str(s, "hash-alg", cz_digest_name(h->hash_id));
 	s->str(s, "cipher-alg", cz_cipher_name(h->spec.cipher));
 	s->str(s, "uuid", h->uuid);

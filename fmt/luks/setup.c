@@ -110,6 +110,9 @@ int luks_setup_options(struct luks_setup *s, const struct fmt_create *c, const c
 		return blk_fail_str(err, -THR_EINVAL, BLK_E_NO_SECRET, id);
 	memcpy(s->h.hash, cz_digest_name(s->h.hash_id), strlen(cz_digest_name(s->h.hash_id)));
 	cz_cipher_format(&s->h.spec, s->h.cipher, s->h.mode);
+	/* It has none, and qemu-img wants one. */
+	if (s->h.spec.mode == CZ_ECB)
+		memcpy(s->h.mode, "ecb-plain64", 12);
 	lay_out(&s->h);
 	for (unsigned i = 0; i < sizeof(key); i++)
 		key[i] = (uint8_t)i; /* halves that differ */

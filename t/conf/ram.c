@@ -80,8 +80,8 @@ static struct blk *ram_open(struct conf *c, unsigned blk_flags, unsigned flags)
 	struct conf_ram *m = c->ram;
 	struct blk_opt v[CONF_OPTS];
 	struct blk_opts opts = conf_open_opts(c->row, v);
-	struct blk *b = open_on(
-		lend(m, m->disk), c->row->format, &opts, blk_flags, flags, m->cache);
+	struct blk *b =
+		open_on(lend(m, m->disk), c->row->format, &opts, blk_flags, flags, m->cache);
 
 	if (m->base)
 		fmt_set_backing(b, open_on(lend(m, m->base), "raw", NULL, 0, 0, NULL));

@@ -48,10 +48,7 @@ const struct conf_row conf_rows[] = {
 			{"ivgen-alg", "essiv"}, {"cipher-alg", "aes-128"}}},
 #endif
 #if defined(CONFIG_FMT_LUKS) && defined(CONFIG_FMT_QCOW2_CREATE)
-	{.name = "v2-luks-512",
-		.format = "qcow2",
-		.size = M / 2,
-		.opts = {V2("512"), LUKS}},
+	{.name = "v2-luks-512", .format = "qcow2", .size = M / 2, .opts = {V2("512"), LUKS}},
 	{.name = "v3-luks-64k",
 		.format = "qcow2",
 		.size = 2 * M,

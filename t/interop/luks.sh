@@ -51,7 +51,7 @@ both_ways() # OPTIONS
 	check "  $1" reads "$ours" "$(luks peer.luks)"
 }
 
-for o in cipher-alg=aes-256 cipher-alg=aes-192,cipher-mode=cbc \
+for o in cipher-alg=aes-256 \
 	cipher-alg=aes-128,cipher-mode=cbc,ivgen-alg=essiv,ivgen-hash-alg=sha256 \
 	cipher-alg=aes-128,cipher-mode=xts,ivgen-alg=plain,hash-alg=sha1 \
 	cipher-alg=aes-256,cipher-mode=ecb,hash-alg=sha512 \
@@ -156,8 +156,12 @@ if command -v cryptsetup >/dev/null; then
 			--image-opts "$(luks slots.luks s1)"
 		check 'a key added by cryptsetup' cryptsetup luksAddKey --type luks1 -q \
 			--pbkdf-force-iterations 1000 -d k1 slots.luks k0
-		check 'opens here' "$ours" check -q $KEYS --image-opts "$(luks slots.luks)" ||
-			true
+		check 'opens here' "$ours" io -c 'read 0 4k' $KEYS \
+			--image-opts "$(luks slots.luks)"
+		# Key material that does not end with a sector: qemu-img 7.2 aborts
+		"$ours" create -q $KEYS -f luks slots.luks 1M \
+			-o key-secret=s0,iter-time=50,cipher-alg=aes-192,cipher-mode=cbc
+		check 'key material that does not end with a sector' slot k0
 		truncate -s 8M made.luks
 		cryptsetup luksFormat --type luks1 -q --pbkdf-force-iterations 1000 -d k0 made.luks
 		check 'made by cryptsetup' "$ours" io -c 'read 0 4k' $KEYS \

@@ -10,8 +10,8 @@
 
 static const struct fmt_secret one = {"one", (const uint8_t *)"first", 5};
 static const struct fmt_secret two = {"two", (const uint8_t *)"second", 6};
-static const struct fmt_secret secrets[] = {{"one", (const uint8_t *)"first", 5},
-	{"two", (const uint8_t *)"second", 6}};
+static const struct fmt_secret secrets[] = {
+	{"one", (const uint8_t *)"first", 5}, {"two", (const uint8_t *)"second", 6}};
 static const struct fmt_secrets list = {secrets, 2};
 
 /* A volume in memory, made with the options of @v. */
@@ -30,7 +30,8 @@ static void volume_new(struct volume *v, const struct blk_opt *opts, unsigned n)
 
 	v->mem = calloc(1, AREA + 4096);
 	assert_non_null(v->mem);
-	assert_int_equal(blk_mem_open(&v->file, v->mem, AREA + 4096, BLK_RDWR, &thr_heap, &err), 0);
+	assert_int_equal(
+		blk_mem_open(&v->file, v->mem, AREA + 4096, BLK_RDWR, &thr_heap, &err), 0);
 	assert_int_equal(luks_setup_options(&v->s, &c, "", &err), 0);
 	assert_true(v->s.h.payload * LUKS_SECTOR <= AREA);
 	luks_area_init(&v->a, v->file, 0, AREA);
@@ -156,7 +157,8 @@ static void test_bounds(void **state)
 
 static void test_split(void **state)
 {
-	static const enum cz_digest_id hashes[] = {CZ_SHA1, CZ_SHA256, CZ_SHA512, CZ_BLAKE2B_512};
+	static const enum cz_digest_id hashes[] = {
+		CZ_SHA1, CZ_SHA256, CZ_SHA512, CZ_BLAKE2B_512};
 	static const size_t lens[] = {16, 24, 32, 48, 64};
 	uint8_t *split = malloc(LUKS_KEY_MAX * LUKS_STRIPES);
 	uint8_t key[LUKS_KEY_MAX], back[LUKS_KEY_MAX];
@@ -170,11 +172,14 @@ static void test_split(void **state)
 		for (size_t j = 0; j < THR_ARRAY_SIZE(lens); j++) {
 			size_t len = lens[j];
 
-			assert_int_equal(luks_af_split(hashes[i], key, len, split, &rng, &thr_heap), 0);
-			assert_int_equal(luks_af_merge(hashes[i], split, len, back, &thr_heap), 0);
+			assert_int_equal(
+				luks_af_split(hashes[i], key, len, split, &rng, &thr_heap), 0);
+			assert_int_equal(
+				luks_af_merge(hashes[i], split, len, back, &thr_heap), 0);
 			assert_memory_equal(back, key, len);
 			split[len * 1234 + 5] ^= 1;
-			assert_int_equal(luks_af_merge(hashes[i], split, len, back, &thr_heap), 0);
+			assert_int_equal(
+				luks_af_merge(hashes[i], split, len, back, &thr_heap), 0);
 			assert_memory_not_equal(back, key, len);
 		}
 	free(split);
