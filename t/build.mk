@@ -124,7 +124,8 @@ unit-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 vg-$(if $(call on,$(commit-needs)),$(qcow2-rig)) += fmt_commit
 
 # LUKS
-unit-$(call on,FMT_LUKS BLK_MEM BLK_ERR_TEXT) += luks_header
+unit-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
+vg-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
 interop-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CREATE CLI_INFO CLI_CONVERT CLI_MAP CLI_CHECK CLI_COMPARE CLI_AMEND CLI_RESIZE CLI_IO) += luks
 perf-sh-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CONVERT) += luks
 TIME_luks_header := 120

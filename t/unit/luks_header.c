@@ -301,6 +301,100 @@ static void test_combinations(void **state)
 	assert_true(made >= 30);
 }
 
+/* ---- power cuts ---- */
+
+static const struct blk_opt on[] = {
+	{"state", "active"}, {"new-secret", "two"}, {"iter-time", "1"}, {"keyslot", "6"}};
+static const struct blk_opt off[] = {{"state", "inactive"}, {"old-secret", "two"}};
+
+/* After a cut at @at, with some of what was not durable: what was on opens still, and
+ * the slot that changes is off or opens. */
+static void cut_at(
+	struct volume *v, struct blk *log, const uint8_t *was, uint64_t at, unsigned how)
+{
+	uint8_t key[LUKS_KEY_MAX];
+	struct luks_header h;
+
+	memcpy(v->mem, was, AREA);
+	for (size_t i = 0; i < blk_log_count(log); i++) {
+		const struct blk_log_entry *e = blk_log_get(log, i);
+		enum blk_log_fate f = blk_log_fate(log, i, at);
+
+		if (e->op != BLK_OP_WRITE || f == BLK_LOG_NOT_YET)
+			continue;
+		if (f == BLK_LOG_MAYBE && !(how >> (i & 3) & 1))
+			continue;
+		assert_int_equal(blk_log_apply(e, 0, e->len, v->file), 0);
+	}
+	assert_int_equal(luks_header_read(&v->a, &h, NULL), 0);
+	assert_int_equal(luks_slot_try(&v->a, &h, 0, &one, key, &thr_heap), 0);
+	if (h.slot[6].active)
+		assert_int_equal(luks_slot_try(&v->a, &h, 6, &two, key, &thr_heap), 0);
+}
+
+static void cuts(struct volume *v, const struct blk_opt *opts, unsigned n)
+{
+	struct luks_area plain_area = v->a;
+	uint8_t *was = malloc(AREA), *now = malloc(AREA);
+	enum blk_err_id id;
+	struct blk *log;
+
+	assert_true(was && now);
+	memcpy(was, v->mem, AREA);
+	assert_int_equal(blk_log_open(&log, v->file, NULL, NULL, &thr_heap, NULL), 0);
+	v->a.blk = log;
+	assert_int_equal(change(v, opts, n, false, &id), 0);
+	v->a = plain_area;
+	memcpy(now, v->mem, AREA);
+	assert_true(blk_log_count(log) >= 4);
+	for (uint64_t at = 1; at <= blk_log_now(log); at++)
+		for (unsigned how = 0; how < 16; how++)
+			cut_at(v, log, was, at, how);
+	memcpy(v->mem, now, AREA);
+	/* It owns the file. */
+	v->file = NULL;
+	blk_close(log);
+	assert_int_equal(
+		blk_mem_open(&v->file, v->mem, AREA + 4096, BLK_RDWR, &thr_heap, NULL), 0);
+	v->a.blk = v->file;
+	free(was);
+	free(now);
+}
+
+static void test_cuts(void **state)
+{
+	struct volume v;
+	unsigned slot;
+
+	(void)state;
+	volume_new(&v, plain, 2);
+	cuts(&v, on, 4);
+	assert_int_equal(unlock(&v, &two, &slot), 0);
+	assert_int_equal(slot, 6);
+	cuts(&v, off, 2);
+	assert_int_equal(unlock(&v, &two, &slot), -THR_EACCES);
+	volume_free(&v);
+}
+
+/* The generator's bytes are part of the format of what is made with a seed. */
+static void test_seed(void **state)
+{
+	static const uint8_t want[] = {0x06, 0x35, 0x29, 0x85, 0x84, 0xc0, 0x6b, 0xbd, 0x9e,
+		0xc7, 0xa9, 0x78, 0x1a, 0x23, 0xbc, 0x51, 0x53, 0x22, 0x45, 0x8a, 0x53, 0x53,
+		0xdf, 0x42, 0x4b, 0xc7, 0xb2, 0x46, 0x7d, 0xea, 0x97, 0xa3, 0xa8, 0xc8, 0x0f,
+		0x7e, 0x70, 0x38, 0xb5, 0x09};
+	uint8_t got[sizeof(want)];
+	struct cz_rng rng;
+
+	(void)state;
+	assert_int_equal(cz_rng_init(&rng, "seed", "label"), 0);
+	assert_int_equal(cz_rng_get(&rng, got, sizeof(got)), 0);
+	assert_memory_equal(got, want, sizeof(got));
+	assert_int_equal(cz_rng_init(&rng, NULL, "label"), 0);
+	assert_int_equal(cz_rng_get(&rng, got, sizeof(got)), 0);
+	assert_memory_not_equal(got, want, sizeof(got));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -310,6 +404,8 @@ int main(void)
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_combinations),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_seed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
