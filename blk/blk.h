@@ -429,6 +429,7 @@ struct blk {
 	uint32_t mem_align;
 	uint32_t max_io;     /* the core splits larger reads and writes */
 	unsigned flags;      /* enum blk_open_flags */
+	bool turns;          /* uses turns though it has blocks: the core enters them first */
 	bool grows;          /* writes may pass the end and extend it */
 	bool fua;            /* the driver does BLK_FUA itself; else the core flushes */
 	struct blk *file;    /* what a format or filter stands on, or NULL */

@@ -11,7 +11,7 @@
  * meet in one block do not wait for each other's middles, nor in a circle.
  *
  * Nobody may wait for a turn while holding a range, so the turn is passed on
- * first: a driver that decides a layout has no block size.
+ * first; or entered first, by a driver that uses turns and has a block size.
  */
 #include "blk/private.h"
 
@@ -143,8 +143,25 @@ static int do_parts(struct blk *b, const struct blk_req *r,
 	return err;
 }
 
+/* Whole blocks, of a driver that uses turns all the same: waits for the turn while
+ * nothing is held. Whoever holds a range meanwhile has no turn to wait for. */
+static bool keeps_turn(const struct blk *b, const struct blk_req *r)
+{
+	return b->turns && r->turn && cut(b, r).mid == r->len;
+}
+
+static int do_in_turn(struct blk *b, const struct blk_req *r,
+	int (*fn)(struct blk *b, const struct blk_req *r))
+{
+	int err = blk_turn_enter(r->turn);
+
+	return err ? err : do_blocks(b, r, fn);
+}
+
 int blk_widen_write(struct blk *b, const struct blk_req *r)
 {
+	if (keeps_turn(b, r))
+		return do_in_turn(b, r, write_blocks);
 	blk_turn_leave(r->turn);
 	return do_parts(b, r, write_blocks);
 }
@@ -153,9 +170,11 @@ int blk_widen_zero(struct blk *b, const struct blk_req *r)
 {
 	struct blk_req p = *r;
 
-	blk_turn_leave(r->turn);
 	p.iov = NULL;
 	p.niov = 0;
 	p.iov_off = 0;
+	if (keeps_turn(b, r))
+		return do_in_turn(b, &p, blk_dev_zero);
+	blk_turn_leave(r->turn);
 	return do_parts(b, &p, blk_dev_zero);
 }

@@ -24,6 +24,7 @@ struct cli_command {
 	const char *args;                  /* for --help */
 };
 
+int cli_amend(int argc, char **argv);
 int cli_create(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_convert(int argc, char **argv);

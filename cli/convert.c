@@ -19,6 +19,7 @@ enum {
 	OPT_SALVAGE,
 	OPT_BITMAPS,
 	OPT_SKIP_BROKEN,
+	OPT_REPRODUCIBLE,
 };
 
 static const char short_options[] = ":hf:O:B:CcF:o:l:S:pt:T:qnm:WUr:";
@@ -34,6 +35,7 @@ static const struct option long_options[] = {
 	{"salvage", no_argument, NULL, OPT_SALVAGE},
 	{"bitmaps", no_argument, NULL, OPT_BITMAPS},
 	{"skip-broken-bitmaps", no_argument, NULL, OPT_SKIP_BROKEN},
+	{"reproducible", required_argument, NULL, OPT_REPRODUCIBLE},
 	CLI_LONG_END,
 };
 
@@ -106,6 +108,9 @@ static int set(struct cli_convert *a, int c, char *arg)
 		return 0;
 	case 'm':
 		return set_fibers(a, arg);
+	case OPT_REPRODUCIBLE:
+		a->seed = arg;
+		return 0;
 	case OPT_THREADS:
 		return cli_threads(arg, &a->threads);
 	}

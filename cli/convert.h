@@ -15,6 +15,7 @@ struct cli_convert {
 	const char *cache, *src_cache;
 	const char *backing, *backing_format;
 	const char *snapshot;                   /* of the source, or NULL */
+	const char *seed;                       /* --reproducible */
 	char *opt_backing, *opt_backing_format; /* from -o */
 	struct cli_opts opts;
 	uint32_t sparse;

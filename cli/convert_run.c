@@ -80,6 +80,7 @@ static int create_target(struct job *j)
 		.flags = cli_untrusted ? FMT_UNTRUSTED : 0,
 		.secrets = cli_secrets(),
 		.blk_flags = BLK_NOFLUSH,
+		.seed = a->seed,
 		.mem = &thr_heap,
 	};
 	char *what;
@@ -94,21 +95,38 @@ static int create_target(struct job *j)
 	return ret;
 }
 
+/* The secrets that the target was created with open it, and the level is for this run. */
+static void target_opts(const struct cli_convert *a, struct blk_opt v[3], struct blk_opts *o)
+{
+	static const char *const keys[2] = {"key-secret", "encrypt.key-secret"};
+	const char *level = blk_opt(&a->opts.o, "compression_level");
+
+	if (level)
+		v[o->n++] = (struct blk_opt){"compression-level", level};
+	for (unsigned i = 0; i < 2; i++) {
+		const char *val = a->no_create ? NULL : blk_opt(&a->opts.o, keys[i]);
+
+		if (val)
+			v[o->n++] = (struct blk_opt){keys[i], val};
+	}
+	o->v = v;
+}
+
 static int open_target(struct job *j)
 {
-	const char *level = blk_opt(&j->a->opts.o, "compression_level");
-	struct blk_opt opt = {"compression-level", level};
-	struct blk_opts opts = {&opt, 1};
+	struct blk_opt v[3];
+	struct blk_opts opts = {0};
 	struct cli_open o = {
 		.name = j->a->target,
 		.format = j->a->out_format,
 		.image_opts = j->a->target_image_opts,
 		.cache = j->a->cache,
 		.blk_flags = BLK_RDWR,
-		.opts = level ? &opts : NULL,
 		.trusted = !j->a->no_create, /* what it names is what we were given */
+		.opts = &opts,
 	};
 
+	target_opts(j->a, v, &opts);
 	return cli_open(&j->dst, &o);
 }
 

@@ -109,7 +109,13 @@ static int finish(struct args *a, const char *size)
 
 static int parse(struct args *a, int argc, char **argv)
 {
-	static const struct option options[] = {CLI_LONG_HELP, CLI_LONG_OBJECT, CLI_LONG_END};
+	enum { OPT_REPRODUCIBLE = CLI_OPT_FIRST };
+	static const struct option options[] = {
+		CLI_LONG_HELP,
+		CLI_LONG_OBJECT,
+		{"reproducible", required_argument, NULL, OPT_REPRODUCIBLE},
+		CLI_LONG_END,
+	};
 	int c;
 
 	while ((c = cli_getopt(argc, argv, ":F:b:f:ho:qu", options)) != -1) {
@@ -131,6 +137,9 @@ static int parse(struct args *a, int argc, char **argv)
 			break;
 		case 'q':
 			a->quiet = true;
+			break;
+		case OPT_REPRODUCIBLE:
+			a->c.seed = optarg;
 			break;
 		case 'u':
 			a->c.unsafe_backing = true;

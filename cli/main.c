@@ -12,16 +12,21 @@
 
 const char *cli_prog = "platter";
 
+#define ROW_AMEND                                                                              \
+	{"amend", cli_amend,                                                                   \
+		"[-q] [-p] [-f fmt] [-t cache] [--force] [--reproducible seed] -o options "    \
+		"filename"},
 #define ROW_CREATE                                                                             \
 	{"create", cli_create,                                                                 \
-		"[-q] [-f fmt] [-b backing_file [-F backing_fmt]] [-u] [-o options] filename " \
-		"[size]"},
+		"[-q] [-f fmt] [-b backing_file [-F backing_fmt]] [-u] [-o options] "          \
+		"[--reproducible seed] filename [size]"},
 #define ROW_INFO {"info", cli_info, "[-f fmt] [--output=ofmt] [--backing-chain] [-U] filename"},
 #define ROW_CONVERT                                                                            \
 	{"convert", cli_convert,                                                               \
 		"[--target-is-zero] [-U] [-p] [-q] [-n] [-f fmt] [-t cache] [-T src_cache] "   \
 		"[-O output_fmt] [-B backing_file [-F backing_fmt]] [-o options] "             \
 		"[-S sparse_size] [-m num_coroutines] [-W] [--threads n] "                     \
+		"[--reproducible seed] "                                                       \
 		"filename [filename2 [...]] output_filename"},
 #define ROW_CHECK                                                                              \
 	{"check", cli_check,                                                                   \
@@ -63,41 +68,44 @@ const char *cli_prog = "platter";
 		"[-S step_size] [-t cache] [-w] [-U] [--threads n] filename"},
 
 static const struct cli_command commands[] = {
+#ifdef CONFIG_CLI_AMEND
+	ROW_AMEND
+#endif
 #ifdef CONFIG_CLI_BENCH
-	ROW_BENCH
+		ROW_BENCH
 #endif
 #ifdef CONFIG_CLI_CHECK
-		ROW_CHECK
+			ROW_CHECK
 #endif
 #ifdef CONFIG_CLI_CHECKSUM
-			ROW_CHECKSUM
+				ROW_CHECKSUM
 #endif
 #ifdef CONFIG_CLI_COMMIT
-				ROW_COMMIT
+					ROW_COMMIT
 #endif
 #ifdef CONFIG_CLI_COMPARE
-					ROW_COMPARE
+						ROW_COMPARE
 #endif
 #ifdef CONFIG_CLI_CONVERT
-						ROW_CONVERT
+							ROW_CONVERT
 #endif
 #ifdef CONFIG_CLI_CREATE
-							ROW_CREATE
+								ROW_CREATE
 #endif
 #ifdef CONFIG_CLI_INFO
-								ROW_INFO
+									ROW_INFO
 #endif
 #ifdef CONFIG_CLI_IO
-									ROW_IO
+										ROW_IO
 #endif
 #ifdef CONFIG_CLI_MAP
-										ROW_MAP
+											ROW_MAP
 #endif
 #ifdef CONFIG_CLI_MEASURE
-											ROW_MEASURE
+												ROW_MEASURE
 #endif
 #ifdef CONFIG_CLI_RESIZE
-												ROW_RESIZE
+													ROW_RESIZE
 #endif
 	{NULL, NULL, NULL},
 };
@@ -137,6 +145,8 @@ void cli_help(void)
 	     "  '-S' is the shortest run of zeroes that is left out (4k); 0: write all\n"
 	     "  '-m' is how many requests are under way at a time, '--threads' how many\n"
 	     "    threads work on them; neither changes the result, nor does '-W'\n"
+	     "  '--reproducible' makes keys, salts and ids from a seed: the same bytes each\n"
+	     "    time, and no secret for who knows it\n"
 	     "  '-n' writes into a target that is there already\n"
 	     "  '--untrusted' opens nothing that an image names; every command has it\n"
 	     "  '-u' does not look at the backing file\n"

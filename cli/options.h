@@ -9,6 +9,7 @@
 
 /* Lists the options of creating a format (NULL: raw). With @target a file is named, so
  * what the list says is all there is. */
+int cli_amend_help(const struct fmt_driver *d);
 int cli_options_help(const char *format, bool target);
 
 #endif

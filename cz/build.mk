@@ -7,7 +7,7 @@ cz-$(CONFIG_CZ_ZSTD) += zstd.o zstd_encode.o
 ifeq ($(CONFIG_CZ_DEFLATE),)
 cz-$(CONFIG_CZ_ZSTD) += lent.o
 endif
-cz-$(CONFIG_CZ_CRYPTO) += block.o cipher.o cipher_spec.o digest.o hmac.o openssl.o pbkdf2.o
+cz-$(CONFIG_CZ_CRYPTO) += block.o cipher.o cipher_spec.o digest.o hmac.o openssl.o pbkdf2.o rng.o
 cz-$(CONFIG_CZ_SERPENT) += serpent.o
 cz-$(CONFIG_CZ_TWOFISH) += twofish.o
 cz-$(CONFIG_CZ_CAST6) += cast6.o

@@ -151,6 +151,17 @@ void cz_hmac_free(struct cz_hmac_ctx *h);
 int cz_hmac_update(struct cz_hmac_ctx *h, const void *p, size_t len);
 int cz_hmac_final(struct cz_hmac_ctx *h, void *out);
 
+/* Random bytes; or with a seed the same ones each time, other ones for each label, for
+ * output that can be made again. Wipe it when it is done with. */
+struct cz_rng {
+	uint8_t key[32];
+	uint64_t count;
+	bool seeded;
+};
+/* @seed NULL: those of cz_random(). */
+int cz_rng_init(struct cz_rng *r, const char *seed, const char *label);
+int cz_rng_get(struct cz_rng *r, void *p, size_t len);
+
 /* One message, with a context of its own: not for loops. */
 int cz_digest(enum cz_digest_id id, const void *p, size_t len, void *out);
 int cz_hmac(enum cz_digest_id id, const void *key, size_t key_len, const void *p, size_t len,

@@ -14,6 +14,7 @@ fmt-y += nowrite.o
 fmt-$(CONFIG_FMT_RAW) += raw_ro.o
 endif
 
+fmt-$(CONFIG_FMT_OP_AMEND) += op/amend.o
 fmt-$(CONFIG_FMT_OP_CREATE) += op/create.o
 fmt-$(CONFIG_HOSTED) += op/snapshot.o
 fmt-$(CONFIG_FMT_OP_INFO) += op/info.o
@@ -29,4 +30,5 @@ fmt-$(CONFIG_FMT_OP_MEASURE) += op/measure.o
 fmt-$(CONFIG_FMT_OP_BENCH) += op/bench.o
 
 include $(srctree)/fmt/cow/build.mk
+include $(srctree)/fmt/luks/build.mk
 include $(srctree)/fmt/qcow2/build.mk

@@ -19,6 +19,13 @@ static const struct row rows[] = {
 		NULL
 #endif
 	},
+	{"luks", "CONFIG_FMT_LUKS",
+#ifdef CONFIG_FMT_LUKS
+		&fmt_luks_driver
+#else
+		NULL
+#endif
+	},
 	{"qcow2", "CONFIG_FMT_QCOW2",
 #ifdef CONFIG_FMT_QCOW2
 		&fmt_qcow2_driver

@@ -8,6 +8,7 @@
 #include "fmt/fmt.h"
 
 extern const struct fmt_driver fmt_cow_driver;
+extern const struct fmt_driver fmt_luks_driver;
 extern const struct fmt_driver fmt_raw_driver;
 extern const struct fmt_driver fmt_qcow2_driver;
 

@@ -93,6 +93,7 @@ int fmt_close(struct blk *image);
 
 /* ---- what a format is ------------------------------------------------------------ */
 
+struct fmt_amend;
 struct fmt_create;
 struct fmt_info;
 struct fmt_check;
@@ -145,6 +146,9 @@ struct fmt_driver {
 	/* format-specific properties, in order, into @s. */
 	void (*props)(struct blk *image, struct fmt_sink *s);
 	int (*check)(struct blk *image, struct fmt_check *c, struct blk_err *err);
+	/* As fmt_amend(), whose options are those of amend_opts. NULL: none. */
+	int (*amend)(struct blk *image, const struct fmt_amend *m, struct blk_err *err);
+	const struct fmt_opt *amend_opts;
 	/* In the order in which create reports them; ends with name == NULL. "size",
 	 * "backing_file" and "backing_fmt" are fields of struct fmt_create and listed
 	 * for help and to say that they are possible. */
@@ -174,6 +178,8 @@ struct fmt_create {
 	const struct fmt_secrets *secrets; /* may be NULL */
 	unsigned blk_flags;                /* cache mode */
 	struct blk *data; /* empty, growing, for data_file; NULL: fmt_create() makes it */
+	const char *seed; /* what would be random comes from it, so that the same options give
+			   * the same bytes; NULL: it is random */
 	const struct thr_alloc *mem;
 };
 
@@ -183,6 +189,19 @@ int fmt_create(const struct fmt_create *c, struct blk_err *err);
 /* What fmt_create() does first: finds out what is wrong with @c, and fills in its
  * format and the size that a backing file gives. Touches nothing. */
 int fmt_create_check(struct fmt_create *c, struct blk_err *err);
+
+/* Options of an image that is there. */
+struct fmt_amend {
+	const struct blk_opts *opts; /* of the driver */
+	const struct fmt_secrets *secrets;
+	bool force;       /* also where data is lost for good */
+	const char *seed; /* as in struct fmt_create */
+	const struct thr_alloc *mem;
+};
+/* Changes options of an image that is open for writing, durably. -ENOTSUP where the
+ * format has none that can be changed. Nothing has changed without success, or all that
+ * was done is sound by itself. May wait long. */
+int fmt_amend(struct blk *image, const struct fmt_amend *m, struct blk_err *err);
 
 /* What a driver knows about an image that is not there yet. */
 struct fmt_layout {

@@ -146,6 +146,14 @@ cow-cli := FMT_COW_WRITE FMT_RAW FMT_QCOW2_CREATE BLK_FILE BLK_ERR_TEXT CLI_CREA
 interop-$(call on,$(cow-cli)) += cow
 asan-$(call on,$(cow-cli)) += cow
 
+# LUKS
+unit-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
+vg-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
+interop-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CREATE CLI_INFO CLI_CONVERT CLI_MAP CLI_CHECK CLI_COMPARE CLI_AMEND CLI_RESIZE CLI_IO) += luks
+perf-sh-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CONVERT) += luks
+TIME_luks_header := 120
+TIME_luks := 240
+
 # every format, in memory
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT

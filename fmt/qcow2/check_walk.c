@@ -546,6 +546,8 @@ void qcow2_ck_walk(struct qcow2_checker *k)
 
 	k->walked = 0;
 	qcow2_ck_mark(k, 0, q->cluster_size);
+	if (q->crypt_len)
+		qcow2_ck_mark(k, q->crypt_off, q->crypt_len);
 	walk_l1(k, q->h.l1_off, q->h.l1_entries, true);
 	walk_snapshots(k);
 	walk_bitmaps(k);

@@ -4,10 +4,11 @@
  *
  * The layout is fixed by the options and the size alone:
  *
- *   header | reference count table | its blocks | L1 table | L2 tables | data
+ *   header | reference count table | its blocks | L1 table | LUKS header | L2 tables | data
  *
- * where the last two are there with preallocation only. The reference count
- * table is large enough for the image when all of it is allocated, up to
+ * where the LUKS header is there with encryption and the last two with preallocation
+ * only. What is encrypted and preallocated is said to be zero: clusters of zeroes are not. The
+ * reference count table is large enough for the image when all of it is allocated, up to
  * REFT_ROOM, so that it need not move; blocks are made for what is there. The
  * header is written last, so that no half-made image can be opened.
  */
@@ -59,20 +60,21 @@ static int layout(struct qcow2_plan *p, struct blk_err *err)
 	if (l2 * 8 > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p->h.size);
 	p->reft = 0;
-	qcow2_plan_refcounts(p, 1 + l1 + l2 + data);
+	qcow2_plan_refcounts(p, 1 + l1 + p->crypt + l2 + data);
 	if (!all) {
 		p->reft = THR_MIN(p->reft, room);
-		qcow2_plan_refcounts(p, 1 + l1);
+		qcow2_plan_refcounts(p, 1 + l1 + p->crypt);
 	}
 	p->l1 = l1;
 	p->l2 = all ? l2 : 0;
-	p->total = 1 + p->reft + p->blocks + l1 + (all ? l2 + data : 0);
+	p->total = 1 + p->reft + p->blocks + l1 + p->crypt + (all ? l2 + data : 0);
 	if (p->reft << bits > QCOW2_MAX_REFT_BYTES || p->total >> (55 - bits))
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p->h.size);
 	p->h.reft_off = 1ull << bits;
 	p->h.reft_clusters = (uint32_t)p->reft;
 	p->h.l1_off = (1 + p->reft + p->blocks) << bits;
 	p->h.l1_entries = (uint32_t)THR_MAX(l2, 1u);
+	p->crypt_off = p->h.l1_off + (l1 << bits);
 	return 0;
 }
 
@@ -150,7 +152,8 @@ static void emit_counts(struct stream *s, const struct qcow2_plan *p, uint64_t a
 static int write_tables(
 	struct blk *file, const struct qcow2_plan *p, const struct thr_alloc *mem)
 {
-	uint64_t blocks = 1 + p->reft, l1 = blocks + p->blocks, l2 = l1 + p->l1;
+	uint64_t blocks = 1 + p->reft, l1 = blocks + p->blocks;
+	uint64_t l2 = l1 + p->l1 + p->crypt, zero = p->crypt ? QCOW2_L2E_ZERO : 0;
 	struct stream s = {.file = file, .buf = (uint8_t *)thr_get(mem, CHUNK, 512)};
 
 	if (!s.buf)
@@ -165,7 +168,7 @@ static int write_tables(
 			emit_extended(&s, p, l2, data);
 		else
 			emit_run(&s, p, l2, data, qcow2_plan_clusters(p, p->h.size),
-				QCOW2_COPIED);
+				QCOW2_COPIED | zero);
 	}
 	drain(&s);
 	thr_put(mem, s.buf, CHUNK);
@@ -218,29 +221,40 @@ static int make_data(struct blk *data, const struct qcow2_plan *p, struct blk_er
 	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, 0) : 0;
 }
 
+static int write_all(
+	struct blk *file, struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err)
+{
+	int ret = make_room(file, p, err);
+
+	if (!ret)
+		ret = qcow2_plan_crypt_write(file, p, c, err);
+	if (ret)
+		return ret;
+	ret = write_tables(file, p, c->mem);
+	if (!ret)
+		ret = blk_pwrite(file, 0, p->head, p->head_len);
+	if (!ret)
+		ret = blk_flush(file);
+	return ret ? blk_fail(err, ret, BLK_E_SYS, 0, 0) : 0;
+}
+
 int qcow2_create(struct blk *file, const struct fmt_create *c, struct blk_err *err)
 {
 	struct qcow2_plan p;
 	int ret = qcow2_plan_options(&p, c, err);
 
 	if (!ret)
+		ret = qcow2_plan_crypt(&p, c, err);
+	if (!ret)
 		ret = layout(&p, err);
 	if (!ret)
 		ret = qcow2_plan_header(&p, c, err);
-	if (ret)
-		return ret;
-	ret = make_data(c->data, &p, err);
-	if (!ret)
-		ret = make_room(file, &p, err);
 	if (!ret) {
-		ret = write_tables(file, &p, c->mem);
+		ret = make_data(c->data, &p, err);
 		if (!ret)
-			ret = blk_pwrite(file, 0, p.head, p.head_len);
-		if (!ret)
-			ret = blk_flush(file);
-		if (ret)
-			blk_fail(err, ret, BLK_E_SYS, 0, 0);
+			ret = write_all(file, &p, c, err);
+		thr_put(c->mem, p.head, p.head_size);
 	}
-	thr_put(c->mem, p.head, p.head_size);
+	qcow2_plan_crypt_free(&p, c->mem);
 	return ret;
 }

@@ -5,6 +5,7 @@
  *   create.c       layout and tables
  *   create_opts.c  options
  *   create_head.c  the header with its extensions
+ *   create_crypt.c  the LUKS header (create_nocrypt.c where the build leaves that out)
  */
 #ifndef FMT_QCOW2_CREATE_H
 #define FMT_QCOW2_CREATE_H
@@ -16,6 +17,9 @@ struct qcow2_plan {
 	enum blk_prealloc prealloc;
 	const char *data_file;                /* NULL: data is in the image */
 	uint64_t reft, blocks, l1, l2, total; /* clusters */
+	uint64_t crypt;                       /* those of the LUKS header, before L2 */
+	uint64_t crypt_off;
+	struct luks_setup *luks; /* NULL: not encrypted */
 
 	/* The start of the first cluster. */
 	uint8_t *head;
@@ -24,6 +28,14 @@ struct qcow2_plan {
 
 /* Everything in p->h but the tables. */
 int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+/* create_crypt.c: p->luks, where the options ask for encryption; given back; and the
+ * header written. */
+int qcow2_plan_crypt(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err);
+void qcow2_plan_crypt_free(struct qcow2_plan *p, const struct thr_alloc *mem);
+int qcow2_plan_crypt_write(struct blk *file, struct qcow2_plan *p, const struct fmt_create *c,
+	struct blk_err *err);
+/* Bytes of the LUKS header; 0: none. */
+uint64_t qcow2_plan_crypt_bytes(const struct qcow2_plan *p);
 /* log2 of an L2 entry's bytes. */
 unsigned qcow2_plan_entry_bits(const struct qcow2_plan *p);
 /* How many clusters hold so many bytes. */

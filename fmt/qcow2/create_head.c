@@ -43,6 +43,7 @@ static void put_fields(uint8_t *p, const struct qcow2_header *h)
 	thr_put_be32(p + 16, h->backing_len);
 	thr_put_be32(p + 20, h->cluster_bits);
 	thr_put_be64(p + 24, h->size);
+	thr_put_be32(p + 32, h->crypt_method);
 	thr_put_be32(p + 36, h->l1_entries);
 	thr_put_be64(p + 40, h->l1_off);
 	thr_put_be64(p + 48, h->reft_off);
@@ -76,7 +77,10 @@ int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct b
 	size_t need = h->header_length + (format ? 8 + thr_align_up(format, 8) : 0) +
 		      (data ? 8 + thr_align_up(data, 8) : 0) + 8 + name;
 	size_t at = h->header_length;
+	uint8_t crypt[16];
 
+	if (p->crypt)
+		need += 8 + sizeof(crypt);
 	if (format >= FMT_FORMAT_MAX)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_BACKING_FORMAT, 0, format);
 	if (data >= FMT_NAME_MAX || (data && need > max))
@@ -92,6 +96,11 @@ int qcow2_plan_header(struct qcow2_plan *p, const struct fmt_create *c, struct b
 			p->head, at, QCOW2_EXT_BACKING_FORMAT, c->backing_format, format);
 	if (data)
 		at = put_extension(p->head, at, QCOW2_EXT_DATA_FILE, p->data_file, data);
+	if (p->crypt) {
+		thr_put_be64(crypt, p->crypt_off);
+		thr_put_be64(crypt + 8, qcow2_plan_crypt_bytes(p));
+		at = put_extension(p->head, at, QCOW2_EXT_CRYPTO, crypt, sizeof(crypt));
+	}
 	if (h->version >= 3 && need + 8 + sizeof(features) <= max)
 		at = put_extension(p->head, at, QCOW2_EXT_FEATURES, features, sizeof(features));
 	at += 8; /* the end of the extensions: type and length 0 */

@@ -7,8 +7,17 @@
 
 /* In the order in which create reports them. */
 const struct fmt_opt qcow2_create_opts[] = {
-	{"encryption", FMT_OPT_BOOL, "Encrypt the image (not supported yet)", NULL},
-	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image (not supported yet)", NULL},
+	{"encryption", FMT_OPT_BOOL, "Encrypt the image with format 'aes' (not supported)",
+		NULL},
+	{"encrypt.format", FMT_OPT_STRING, "Encrypt the image, format choices: 'luks'", NULL},
+	{"encrypt.key-secret", FMT_OPT_STRING, "ID of secret providing the LUKS passphrase",
+		NULL},
+	{"encrypt.cipher-alg", FMT_OPT_STRING, "Name of encryption cipher algorithm", NULL},
+	{"encrypt.cipher-mode", FMT_OPT_STRING, "Name of encryption cipher mode", NULL},
+	{"encrypt.ivgen-alg", FMT_OPT_STRING, "Name of IV generator algorithm", NULL},
+	{"encrypt.ivgen-hash-alg", FMT_OPT_STRING, "Name of IV generator hash algorithm", NULL},
+	{"encrypt.hash-alg", FMT_OPT_STRING, "Name of encryption hash algorithm", NULL},
+	{"encrypt.iter-time", FMT_OPT_NUMBER, "Time to spend in PBKDF in milliseconds", NULL},
 	{"cluster_size", FMT_OPT_SIZE, "qcow2 cluster size", "65536"},
 	{"extended_l2", FMT_OPT_BOOL, "Extended L2 tables", "off"},
 	{"preallocation", FMT_OPT_STRING,
@@ -141,29 +150,6 @@ static int level(const struct qcow2_header *h, const struct blk_opts *o, struct 
 		 : 0;
 }
 
-/* What would be another image than was asked for is refused. */
-static int not_yet(const struct blk_opts *o, struct blk_err *err)
-{
-	static const char *const switches[] = {"encryption"};
-	static const char *const strings[] = {"encrypt.format"};
-
-	for (size_t i = 0; i < THR_ARRAY_SIZE(switches); i++) {
-		bool on;
-		int ret = blk_opt_bool(o, switches[i], false, &on, err);
-
-		if (ret)
-			return ret;
-		if (on)
-			return blk_fail_str(
-				err, -THR_ENOTSUP, BLK_E_QCOW2_OPTION_LATER, switches[i]);
-	}
-	for (size_t i = 0; i < THR_ARRAY_SIZE(strings); i++)
-		if (blk_opt(o, strings[i]))
-			return blk_fail_str(
-				err, -THR_ENOTSUP, BLK_E_QCOW2_OPTION_LATER, strings[i]);
-	return 0;
-}
-
 static int preallocation(
 	enum blk_prealloc *out, const struct fmt_create *c, struct blk_err *err)
 {
@@ -211,9 +197,7 @@ int qcow2_plan_options(struct qcow2_plan *p, const struct fmt_create *c, struct 
 	if (c->size > INT64_MAX - 511)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, c->size);
 	p->h.size = thr_align_up(c->size, 512);
-	ret = not_yet(c->opts, err);
-	if (!ret)
-		ret = version(&p->h, c->opts, err);
+	ret = version(&p->h, c->opts, err);
 	if (!ret)
 		ret = cluster_size(&p->h, c->opts, err);
 	if (!ret)

@@ -9,6 +9,8 @@ int qcow2_data_read(struct qcow2 *q, const struct blk_req *r, uint64_t host)
 {
 	struct blk_req sub = *r;
 
+	if (qcow2_encrypted(q))
+		return qcow2_crypt_read(q, r, host);
 	sub.off = host;
 	sub.flags = BLK_CHILD | BLK_EOF_ZERO;
 	sub.turn = NULL;

@@ -18,6 +18,8 @@ int qcow2_data_write(struct qcow2 *q, const struct blk_req *r, uint64_t host)
 {
 	struct blk_req sub = *r;
 
+	if (qcow2_encrypted(q))
+		return qcow2_crypt_write(q, r, host);
 	sub.off = host;
 	sub.flags = BLK_CHILD;
 	sub.turn = NULL;

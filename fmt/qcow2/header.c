@@ -163,8 +163,6 @@ static int check_features(
 			h->compression_type);
 	if (h->crypt_method > 2)
 		return blk_fail(err, -THR_ENOTSUP, BLK_E_QCOW2_CRYPT, 32, h->crypt_method);
-	if (h->crypt_method && !(flags & FMT_NO_IO))
-		return blk_fail(err, -THR_ENOTSUP, BLK_E_QCOW2_ENCRYPTED, 32, h->crypt_method);
 	return 0;
 }
 

@@ -61,15 +61,6 @@ static int put_bitmap(void *ctx, const struct qcow2_bitmap *m, struct blk_err *e
 	return 0;
 }
 
-static void put_encrypt(struct qcow2 *q, struct fmt_sink *s)
-{
-	if (!q->h.crypt_method)
-		return;
-	s->open(s, "encrypt", false);
-	s->str(s, "format", q->h.crypt_method == 1 ? "aes" : "luks");
-	s->close(s);
-}
-
 static void put_v3(struct qcow2 *q, struct fmt_sink *s)
 {
 	struct bitmap_ctx c = {q, s};
@@ -81,7 +72,8 @@ static void put_v3(struct qcow2 *q, struct fmt_sink *s)
 		s->close(s);
 	}
 	s->num(s, "refcount-bits", 1u << q->h.refcount_order);
-	put_encrypt(q, s);
+	if (qcow2_encrypted(q))
+		qcow2_crypt_props(q, s);
 	if (q->h.incompatible & QCOW2_INC_DATA_FILE) {
 		if (q->data_file_len)
 			put_string(q, s, "data-file", q->data_file_off, q->data_file_len);
@@ -99,7 +91,8 @@ void qcow2_props(struct blk *b, struct fmt_sink *s)
 	s->str(s, "compression-type", cz_codec_name((enum cz_codec_id)q->h.compression_type));
 	if (q->h.version == 2) {
 		s->num(s, "refcount-bits", 16);
-		put_encrypt(q, s);
+		if (qcow2_encrypted(q))
+			qcow2_crypt_props(q, s);
 	} else {
 		put_v3(q, s);
 	}

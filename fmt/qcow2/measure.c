@@ -11,6 +11,9 @@ int qcow2_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_e
 	uint64_t data, others;
 	int ret = qcow2_plan_options(&p, c, err);
 
+	if (!ret)
+		ret = qcow2_plan_crypt(&p, c, err);
+	qcow2_plan_crypt_free(&p, c->mem);
 	if (ret)
 		return ret;
 	data = qcow2_plan_clusters(&p, p.h.size);
@@ -18,7 +21,7 @@ int qcow2_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_e
 	if (p.l2 * 8 > QCOW2_MAX_L1_BYTES)
 		return blk_fail(err, -THR_EFBIG, BLK_E_QCOW2_TOO_LARGE, 0, p.h.size);
 	p.l1 = qcow2_plan_clusters(&p, p.l2 * 8);
-	others = 1 + p.l1 + p.l2;
+	others = 1 + p.l1 + p.l2 + p.crypt;
 	qcow2_plan_refcounts(&p, others + data);
 	l->metadata = (others + p.blocks + p.reft) << p.h.cluster_bits;
 	l->data = data << p.h.cluster_bits;

@@ -68,6 +68,8 @@ static int extension(void *ctx, uint32_t type, uint64_t off, uint32_t len, struc
 	switch (type) {
 	case QCOW2_EXT_BACKING_FORMAT:
 		return q->h.backing_len ? load_format(q, off, len, err) : 0;
+	case QCOW2_EXT_CRYPTO:
+		return qcow2_crypt_extension(q, off, len, err);
 	case QCOW2_EXT_DATA_FILE:
 		q->data_file_off = off;
 		q->data_file_len = len;
@@ -138,6 +140,7 @@ static void release(struct qcow2 *q)
 	const struct thr_alloc *mem = q->blk.mem;
 
 	qcow2_codecs_close(q);
+	qcow2_crypt_close(q);
 	if (q->own_cache) {
 		fmt_cache_close(q->cache);
 	} else if (q->cache) {
@@ -202,6 +205,8 @@ static int qcow2_open(
 	q->blk.file = file;
 	q->data = file;
 	ret = load_header(q, o, err);
+	if (!ret && qcow2_encrypted(q))
+		ret = qcow2_crypt_open(q, o, err);
 	if (ret || o->flags & FMT_NO_IO)
 		goto out;
 	if (o->blk_flags & BLK_RDWR && q->h.incompatible & QCOW2_INC_CORRUPT &&
@@ -270,6 +275,8 @@ const struct fmt_driver fmt_qcow2_driver = {
 #ifdef CONFIG_FMT_QCOW2_WRITE
 	.empty = qcow2_empty,
 	.compress = qcow2_compress,
+	.amend = qcow2_amend,
+	.amend_opts = qcow2_amend_opts,
 #endif
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	.create = qcow2_create,

@@ -10,6 +10,7 @@
 #include "fmt/qcow2/qcow2.h"
 
 const char *const qcow2_open_opts[] = {
+	"encrypt.format",
 	"encrypt.key-secret",
 	"data-file.",
 	"cache-size",

@@ -3,9 +3,9 @@
  * fmt/qcow2/overlap.c - nothing is written over metadata that is in use, whatever a
  * damaged table says.
  *
- * The header's cluster, the active L1 table, the reference count table and the snapshot
- * table are ranges that the header knows. Where the L2 tables, the reference count
- * blocks and the snapshots' L1 tables lie is kept in a set of host clusters, which is
+ * The header's cluster, that of a LUKS header, the active L1 table, the reference count table
+ * and the snapshot table are ranges that the header knows. Where the L2 tables, the reference
+ * count blocks and the snapshots' L1 tables lie is kept in a set of host clusters, which is
  * filled when the image becomes writable and follows every change.
  *
  * What is about to be written, allocated or given back is looked up first. A hit ends
@@ -131,6 +131,9 @@ static bool meets_ranges(const struct qcow2 *q, uint64_t host, uint64_t len)
 	const struct qcow2_header *h = &q->h;
 
 	if (m->checks & QCOW2_OV_HEADER && host < q->cluster_size)
+		return true;
+	if (m->checks & QCOW2_OV_HEADER && q->crypt_len &&
+		meets(host, len, q->crypt_off, q->crypt_len))
 		return true;
 	if (m->checks & QCOW2_OV_L1 && meets(host, len, h->l1_off, (uint64_t)h->l1_entries * 8))
 		return true;

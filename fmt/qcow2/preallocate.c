@@ -52,6 +52,14 @@ static int make_zeroes(
 	return blk_zero(q->data, &r);
 }
 
+/* What reads as zeroes where the data is encrypted. */
+static int encrypt_zeroes(struct qcow2 *q, uint64_t off, uint64_t len, uint64_t host)
+{
+	struct blk_req r = {.off = off, .len = len};
+
+	return qcow2_data_write(q, &r, host);
+}
+
 static int allocate(struct qcow2 *q, uint64_t off, uint64_t n, uint64_t *host, bool *fresh)
 {
 	int err;
@@ -73,7 +81,10 @@ static int fill(struct qcow2 *q, uint64_t off, uint64_t n, enum blk_prealloc p)
 
 	if (err)
 		return err;
-	err = make_zeroes(q, e.host, n << q->h.cluster_bits, fresh, p);
+	if (qcow2_encrypted(q))
+		err = encrypt_zeroes(q, off, n << q->h.cluster_bits, e.host);
+	else
+		err = make_zeroes(q, e.host, n << q->h.cluster_bits, fresh, p);
 	if (!err) {
 		fmt_cache_lock(q->cache);
 		fmt_cache_wrote(q->cache, q->blk.file);

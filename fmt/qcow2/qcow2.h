@@ -13,6 +13,7 @@
  *   read.c      preadv and status
  *   data.c      the guest's data in standard clusters
  *   data_open.c   a file of its own for it
+ *   crypt.c     encrypted images (nocrypt.c where the build leaves that out)
  *   compressed.c  clusters that are stored compressed
  *   refcount.c  reading reference counts
  *   snapshot.c, bitmap.c  their tables, read
@@ -104,7 +105,10 @@ struct qcow2_header {
 	uint32_t backing_len;
 };
 
+#define QCOW2_CRYPT_LUKS 2u /* crypt_method */
+
 struct cz_codec;
+struct qcow2_crypt;
 struct qcow2_write;
 
 struct qcow2 {
@@ -129,6 +133,9 @@ struct qcow2 {
 	uint32_t data_file_len;
 	struct fmt_snapshot *snaps; /* once info has been asked for them */
 	size_t snaps_bytes;
+
+	uint64_t crypt_off, crypt_len; /* of the LUKS header in the file; 0: none */
+	struct qcow2_crypt *crypt;     /* see crypt.c; NULL: not encrypted */
 
 	const struct cz_codec *codec; /* of compressed clusters, or NULL if left out */
 	struct qcow2_codec *codecs;   /* contexts and buffers, see compressed.c */
@@ -157,6 +164,12 @@ static inline bool qcow2_external(const struct qcow2 *q)
 static inline bool qcow2_raw_data(const struct qcow2 *q)
 {
 	return qcow2_external(q) && q->data_raw;
+}
+
+/* What lies in standard clusters is not what the guest has, and zeroes there are none. */
+static inline bool qcow2_encrypted(const struct qcow2 *q)
+{
+	return q->h.crypt_method;
 }
 
 static inline bool qcow2_extended(const struct qcow2 *q)
@@ -285,6 +298,33 @@ static inline int qcow2_data_open(
 	return 0;
 }
 #endif
+
+/* ---- crypt.c, or nocrypt.c: called for encrypted images alone ---- */
+
+/* Takes what the extension says of where the LUKS header lies. */
+int qcow2_crypt_extension(struct qcow2 *q, uint64_t off, uint32_t len, struct blk_err *err);
+/* Reads the LUKS header and, unless FMT_NO_IO, opens it with a secret of @o. */
+int qcow2_crypt_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err);
+void qcow2_crypt_close(struct qcow2 *q);
+/* As qcow2_data_read(), in whole sectors; and the same for writing. */
+int qcow2_crypt_read(struct qcow2 *q, const struct blk_req *r, uint64_t host);
+int qcow2_crypt_write(struct qcow2 *q, const struct blk_req *r, uint64_t host);
+void qcow2_crypt_props(struct qcow2 *q, struct fmt_sink *s);
+/* Key slots; for any image. */
+#ifdef CONFIG_FMT_LUKS
+int qcow2_crypt_amend(struct qcow2 *q, const struct fmt_amend *m, struct blk_err *err);
+#else
+static inline int qcow2_crypt_amend(
+	struct qcow2 *q, const struct fmt_amend *m, struct blk_err *err)
+{
+	(void)q;
+	(void)m;
+	return blk_fail_str(err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "CONFIG_FMT_LUKS");
+}
+#endif
+/* amend.c: struct fmt_driver. */
+int qcow2_amend(struct blk *b, const struct fmt_amend *m, struct blk_err *err);
+extern const struct fmt_opt qcow2_amend_opts[];
 
 /* ---- read.c, compressed.c ---- */
 

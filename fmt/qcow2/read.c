@@ -48,7 +48,8 @@ int qcow2_preadv(struct blk *b, struct blk_req *r)
 	return err;
 }
 
-static void to_status(const struct qcow2_extent *e, struct blk_extent *out)
+static void to_status(
+	const struct qcow2 *q, const struct qcow2_extent *e, struct blk_extent *out)
 {
 	out->len = e->len;
 	out->map = e->host;
@@ -69,6 +70,8 @@ static void to_status(const struct qcow2_extent *e, struct blk_extent *out)
 		out->flags = BLK_EXT_ALLOC | BLK_EXT_DATA | BLK_EXT_COMPRESSED;
 		break;
 	}
+	if (qcow2_encrypted(q))
+		out->flags &= ~(unsigned)BLK_EXT_MAPPED;
 }
 
 /* Runs that end with an L2 table, and compressed clusters, are put together:
@@ -85,13 +88,13 @@ static int status_entered(struct qcow2 *q, uint64_t off, uint64_t len, struct bl
 
 	if (err)
 		return err;
-	to_status(&x, e);
+	to_status(q, &x, e);
 	for (unsigned i = 1; i < STATUS_STEPS && e->len < len; i++) {
 		if (x.kind != QCOW2_COMPRESSED_CLUSTER && (off + e->len) & table)
 			break;
 		if (qcow2_map(q, off + e->len, len - e->len, &x))
 			break;
-		to_status(&x, &next);
+		to_status(q, &x, &next);
 		if (next.flags != e->flags)
 			break;
 		if (next.flags & BLK_EXT_MAPPED && next.map != e->map + e->len)

@@ -369,7 +369,7 @@ static int plan_new(struct qcow2 *q, struct plan *p, struct seg *s)
 	err = qcow2_data_alloc(q, start, n, &host, &fresh);
 	if (err)
 		return err;
-	s->kind = fresh ? SEG_FRESH : SEG_NEW;
+	s->kind = fresh && !qcow2_encrypted(q) ? SEG_FRESH : SEG_NEW;
 	s->host = host + (s->off - start);
 	p->clusters += n;
 	return 0;

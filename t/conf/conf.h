@@ -21,6 +21,7 @@ struct conf_row {
 	uint64_t backing; /* bytes of a raw backing file with data in it; 0: none */
 	bool stiff;       /* a new length may be refused, with -THR_ENOTSUP */
 	struct blk_opt opts[CONF_OPTS]; /* ends with a NULL key */
+	bool noise; /* what has not been written is anything: all is zeroed first */
 };
 extern const struct conf_row conf_rows[];
 extern const unsigned conf_nrows;
@@ -71,6 +72,11 @@ const char *conf_opt(const struct conf_row *row, const char *key);
 void conf_compare_raw(struct conf *c, struct blk *data);
 /* The options of a row. */
 struct blk_opts conf_opts(const struct conf_row *row);
+/* Those of them that open it again, in @v, and the secrets that they name. */
+struct blk_opts conf_open_opts(const struct conf_row *row, struct blk_opt v[CONF_OPTS]);
+extern const struct fmt_secrets conf_secrets;
+/* Makes keys the same each time, at no cost. */
+#define CONF_SEED "conformance"
 const struct conf_row *conf_row_find(const char *name); /* or NULL */
 
 /* What compressed writes have to be multiples of; 0: there are none. */

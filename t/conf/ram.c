@@ -31,6 +31,8 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 		.size = c->size,
 		.has_size = true,
 		.opts = &opts,
+		.secrets = &conf_secrets,
+		.seed = CONF_SEED,
 		.unsafe_backing = true,
 		.mem = &thr_heap,
 	};
@@ -58,7 +60,8 @@ static void ram_make(struct conf *c, const uint8_t *backing)
 }
 
 static struct blk *open_on(struct blk *file, struct blk *data, const char *format,
-	unsigned blk_flags, unsigned flags, struct fmt_cache *cache)
+	const struct blk_opts *opts, unsigned blk_flags, unsigned flags,
+	struct fmt_cache *cache)
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b = NULL;
@@ -67,6 +70,8 @@ static struct blk *open_on(struct blk *file, struct blk *data, const char *forma
 		.blk_flags = blk_flags,
 		.flags = flags,
 		.cache = cache,
+		.opts = opts,
+		.secrets = &conf_secrets,
 		.mem = &thr_heap,
 		.data = data,
 	};
@@ -82,11 +87,13 @@ static struct blk *open_on(struct blk *file, struct blk *data, const char *forma
 static struct blk *ram_open(struct conf *c, unsigned blk_flags, unsigned flags)
 {
 	struct conf_ram *m = c->ram;
+	struct blk_opt v[CONF_OPTS];
+	struct blk_opts opts = conf_open_opts(c->row, v);
 	struct blk *b = open_on(lend(m, m->disk), m->data ? lend(m, m->data) : NULL,
-		c->row->format, blk_flags, flags, m->cache);
+		c->row->format, &opts, blk_flags, flags, m->cache);
 
 	if (m->base)
-		fmt_set_backing(b, open_on(lend(m, m->base), NULL, "raw", 0, 0, NULL));
+		fmt_set_backing(b, open_on(lend(m, m->base), NULL, "raw", NULL, 0, 0, NULL));
 	return b;
 }
 

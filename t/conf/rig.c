@@ -60,6 +60,19 @@ void conf_compare_raw(struct conf *c, struct blk *data)
 	assert_memory_equal(c->buf, c->model, c->size);
 }
 
+static const struct fmt_secret secret = {"s", (const uint8_t *)"password", 8};
+const struct fmt_secrets conf_secrets = {&secret, 1};
+
+struct blk_opts conf_open_opts(const struct conf_row *row, struct blk_opt v[CONF_OPTS])
+{
+	struct blk_opts from = conf_opts(row), to = {v, 0};
+
+	for (unsigned i = 0; i < from.n; i++)
+		if (strstr(from.v[i].key, "key-secret"))
+			v[to.n++] = from.v[i];
+	return to;
+}
+
 static void fill(uint8_t *p, size_t len, uint8_t first)
 {
 	size_t i;
@@ -90,6 +103,8 @@ static void files_make(struct conf *c, const uint8_t *backing)
 		.size = c->size,
 		.has_size = true,
 		.opts = &opts,
+		.secrets = &conf_secrets,
+		.seed = CONF_SEED,
 		.mem = &thr_heap,
 	};
 
@@ -117,8 +132,12 @@ static struct blk *files_open(struct conf *c, unsigned blk_flags, unsigned flags
 {
 	struct blk_err err = BLK_ERR_INIT;
 	struct blk *b = NULL;
+	struct blk_opt v[CONF_OPTS];
+	struct blk_opts opts = conf_open_opts(c->row, v);
 	struct fmt_open o = {
 		.name = c->image,
+		.opts = &opts,
+		.secrets = &conf_secrets,
 		.format = c->row->format,
 		.blk_flags = blk_flags,
 		.flags = flags,
@@ -183,6 +202,11 @@ void conf_open_at(struct conf *c, const struct conf_row *row, const struct conf_
 	make(c);
 	c->b = place->open(c, BLK_RDWR, 0);
 	assert_int_equal(blk_size(c->b), c->size);
+	if (row->noise) {
+		struct blk_req r = {.len = c->size};
+
+		assert_int_equal(blk_zero(c->b, &r), 0);
+	}
 }
 
 void conf_open(struct conf *c, const struct conf_row *row)

@@ -24,6 +24,12 @@
 		"extended_l2", "on"                                                            \
 	}
 
+#define LUKS                                                                                   \
+	{"encrypt.format", "luks"}, {"encrypt.key-secret", "s"},                               \
+	{                                                                                      \
+		"encrypt.iter-time", "1"                                                       \
+	}
+
 const struct conf_row conf_rows[] = {
 #ifdef CONFIG_FMT_RAW
 	{.name = "raw", .format = "raw", .size = 3 * M + 512},
@@ -62,6 +68,39 @@ const struct conf_row conf_rows[] = {
 		.backing = M + 512,
 		.stiff = true,
 		.opts = {{"version", "2"}}},
+#endif
+#ifdef CONFIG_FMT_LUKS
+	{.name = "luks-xts",
+		.format = "luks",
+		.size = M + 512,
+		.noise = true,
+		.opts = {{"key-secret", "s"}, {"iter-time", "1"}}},
+	{.name = "luks-cbc",
+		.format = "luks",
+		.size = M,
+		.noise = true,
+		.opts = {{"key-secret", "s"}, {"iter-time", "1"}, {"cipher-mode", "cbc"},
+			{"ivgen-alg", "essiv"}, {"cipher-alg", "aes-128"}}},
+#endif
+#if defined(CONFIG_FMT_LUKS) && defined(CONFIG_FMT_QCOW2_CREATE)
+	{.name = "v2-luks-512", .format = "qcow2", .size = M / 2, .opts = {V2("512"), LUKS}},
+	{.name = "v3-luks-64k",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {{"cluster_size", "64k"}, LUKS}},
+	{.name = "v3-luks-metadata",
+		.format = "qcow2",
+		.size = 2 * M,
+		.opts = {{"preallocation", "metadata"}, LUKS}},
+	{.name = "v3-luks-over-short",
+		.format = "qcow2",
+		.size = 2 * M,
+		.backing = M + 512 * 5,
+		.opts = {{"cluster_size", "4k"}, LUKS}},
+	{.name = "extl2-luks",
+		.format = "qcow2",
+		.size = M + 512,
+		.opts = {EXTL2("16k"), LUKS}},
 #endif
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	{.name = "v2-512", .format = "qcow2", .size = M / 2 + 512, .opts = {V2("512")}},

@@ -26,8 +26,8 @@ static const struct field fields[] = {
 	{"size past L1", 24, 8, (2ull << 20) + 1, BLK_E_QCOW2_L1_SMALL},
 	{"size up to L1", 24, 8, 2ull << 20, BLK_E_NONE},
 	{"size 2^62", 24, 8, 1ull << 62, BLK_E_QCOW2_L1_SMALL},
-	{"crypt 1", 32, 4, 1, BLK_E_QCOW2_ENCRYPTED},
-	{"crypt 2", 32, 4, 2, BLK_E_QCOW2_ENCRYPTED},
+	{"crypt 1", 32, 4, 1, BLK_E_CIPHER_SECRET},
+	{"crypt 2", 32, 4, 2, BLK_E_QCOW2_CRYPT_EXT},
 	{"crypt 3", 32, 4, 3, BLK_E_QCOW2_CRYPT},
 	{"no L1 entries", 36, 4, 0, BLK_E_QCOW2_L1_SMALL},
 	{"L1 of 32 MiB and more", 36, 4, (32u << 17) + 1, BLK_E_QCOW2_L1_LARGE},
@@ -287,7 +287,7 @@ static void test_no_io(void **state)
 	(void)state;
 	im_new(&m, 3, 14, 4, 16, 1 << 20);
 	im_be64(&m, 72, QCOW2_INC_EXTL2 | QCOW2_INC_DATA_FILE | QCOW2_INC_DIRTY);
-	im_be32(&m, 32, 2);
+	im_be32(&m, 32, 1);
 	assert_int_equal(im_try(&m, FMT_NO_IO, 0, NULL, &b, NULL), 0);
 	assert_int_equal(fmt_info(b, &info), 0);
 	assert_true(info.encrypted);
