@@ -12,6 +12,11 @@ blk-lib-BLK_FILE_URING := uring
 blk-$(CONFIG_BLK_NBD) += nbd.o nbd_name.o nbd_dial.o nbd_source.o nbd_revive.o
 blk-lib-BLK_NBD := nbd
 
+blk-$(CONFIG_BLK_NBD_SERVER) += serve.o serve_listen.o serve_sock.o serve_buf.o
+blk-$(CONFIG_BLK_NBD_SERVER) += serve_hello.o serve_meta.o serve_talk.o serve_read.o serve_status.o
+blk-$(CONFIG_BLK_NBD_SERVER) += $(if $(CONFIG_BLK_NBD_SERVER_TLS),serve_tls.o,serve_tls_none.o)
+blk-lib-BLK_NBD_SERVER_TLS := ssl crypto
+
 blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
 blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o
 blk-y += $(if $(CONFIG_BLK_ERR_TEXT),err.o,err_bare.o)

@@ -31,6 +31,8 @@ BLK_ERR(FILE_SHRANK, "The file has shrunk: it ends before offset %o")
 BLK_ERR(PREALLOC, "Preallocation mode '%s' is not supported here")
 BLK_ERR(NBD_NAME, "It names no NBD server")
 BLK_ERR(NBD_CONNECT, "Failed to connect to the NBD server: %s")
+BLK_ERR(NBD_LISTEN, "Failed to listen on '%s': %e")
+BLK_ERR(NBD_TLS, "TLS credentials cannot be used: %s")
 BLK_ERR(NBD_BLOCK, "The NBD server demands blocks of %v bytes")
 
 /* formats and operations on images */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * blk/serve_meta.c - metadata contexts: listed and chosen in the handshake. The number of
+ * a context is its place in the export's list. A query is a context's name; in a list,
+ * also the beginning of one up to a colon ("qemu:", "qemu:dirty-bitmap:").
+ */
+#include <errno.h>
+
+#include "blk/serve.h"
+
+#define BASE "base:allocation"
+
+static int base_status(void *arg, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags)
+{
+	const struct blk_nbd_export *e = (const struct blk_nbd_export *)arg;
+	struct blk_extent x;
+	int err = blk_status(e->dev, off, len, &x);
+
+	if (err)
+		return err;
+	*n = x.len;
+	*flags = (x.flags & BLK_EXT_DATA ? 0u : BLK_NBD_HOLE) |
+		 (x.flags & BLK_EXT_ZERO || !(x.flags & BLK_EXT_ALLOC) ? BLK_NBD_ZERO : 0u);
+	/* What a backing device has is data to us. */
+	if (!(x.flags & BLK_EXT_ALLOC) && e->dev->backing)
+		*flags = 0;
+	return 0;
+}
+
+static bool has_base(const struct blk_nbd_export *e)
+{
+	for (unsigned i = 0; i < e->ncontexts; i++)
+		if (!strcmp(e->contexts[i].name, BASE))
+			return true;
+	return false;
+}
+
+unsigned srv_context_count(const struct blk_nbd_export *e)
+{
+	return THR_MIN(e->ncontexts + !has_base(e), BLK_NBD_CONTEXTS_MAX);
+}
+
+const struct blk_nbd_context *srv_context(
+	const struct blk_nbd_export *e, unsigned i, struct blk_nbd_context *own)
+{
+	if (i < e->ncontexts)
+		return &e->contexts[i];
+	own->name = BASE;
+	own->status = base_status;
+	own->arg = (void *)(uintptr_t)e;
+	return own;
+}
+
+int srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
+	uint32_t *flags)
+{
+	struct blk_nbd_context own;
+	unsigned i = 0;
+	const struct blk_nbd_context *m = srv_context(e, i, &own);
+
+	while (strcmp(m->name, BASE))
+		m = srv_context(e, ++i, &own);
+	return m->status(m->arg, off, len, n, flags);
+}
+
+/* ---- queries ------------------------------------------------------------------------------ */
+
+static bool matches(const char *name, const uint8_t *q, size_t len, bool wild)
+{
+	size_t n = strlen(name);
+
+	if (len == n)
+		return !memcmp(name, q, len);
+	return wild && len && len < n && q[len - 1] == ':' && !memcmp(name, q, len);
+}
+
+static uint32_t select_by(
+	const struct blk_nbd_export *e, const uint8_t *q, size_t len, bool wild)
+{
+	struct blk_nbd_context own;
+	uint32_t found = 0;
+
+	for (unsigned i = 0; i < srv_context_count(e); i++)
+		if (matches(srv_context(e, i, &own)->name, q, len, wild))
+			found |= 1u << i;
+	return found;
+}
+
+/* The contexts that the queries select; false: they make no sense. */
+static bool parse_queries(const struct blk_nbd_export *e, const uint8_t *data, size_t len,
+	bool wild, uint32_t *found)
+{
+	uint32_t n = thr_be32(data);
+
+	data += 4;
+	len -= 4;
+	*found = wild && !n ? UINT32_MAX : 0;
+	for (; n; n--) {
+		uint32_t q;
+
+		if (len < 4)
+			return false;
+		q = thr_be32(data);
+		if (q > len - 4)
+			return false;
+		*found |= select_by(e, data + 4, q, wild);
+		data += 4 + q;
+		len -= 4 + q;
+	}
+	return !len;
+}
+
+static int tell(struct srv_conn *c, uint32_t opt, unsigned id, const char *name)
+{
+	uint8_t out[4];
+
+	thr_put_be32(out, opt == NBDP_OPT_SET_META_CONTEXT ? id : 0);
+	return srv_reply(c, opt, NBDP_REP_META_CONTEXT, out, sizeof(out), name);
+}
+
+static int tell_all(struct srv_conn *c, uint32_t opt, const struct blk_nbd_export *e,
+	uint32_t which)
+{
+	struct blk_nbd_context own;
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < srv_context_count(e); i++)
+		if (which & 1u << i)
+			err = tell(c, opt, i, srv_context(e, i, &own)->name);
+	return err ? err : srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
+}
+
+int srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len)
+{
+	bool set = opt == NBDP_OPT_SET_META_CONTEXT;
+	const struct blk_nbd_export *e;
+	uint32_t name, found;
+
+	if (set) {
+		c->meta = NULL;
+		c->contexts = 0;
+	}
+	name = len < 8 ? UINT32_MAX : thr_be32(data);
+	if (name == UINT32_MAX || name > len - 8)
+		return srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
+	e = srv_find(c->srv, data + 4, name);
+	if (!e)
+		return srv_reply(c, opt, NBDP_REP_ERR_UNKNOWN, NULL, 0, NULL);
+	if (!parse_queries(e, data + 4 + name, len - 4 - name, !set, &found))
+		return srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
+	if (set) {
+		c->meta = e;
+		c->contexts = found;
+	}
+	return tell_all(c, opt, e, found);
+}
