@@ -278,12 +278,16 @@ struct blk_nbd_context {
 #define BLK_NBD_HOLE (1u << 0)
 #define BLK_NBD_ZERO (1u << 1)
 
+/* What becomes of writes of zeroes only. */
+enum blk_nbd_detect { BLK_NBD_DETECT_OFF, BLK_NBD_DETECT_ON, BLK_NBD_DETECT_UNMAP };
+
 struct blk_nbd_export {
 	struct blk *dev;         /* stays the caller's */
 	const char *name;        /* "" is the default export */
 	const char *description; /* or NULL */
 	bool read_only;          /* for everyone; so is what is not open for writing */
 	bool keep_space;         /* trim does nothing, and zeroes stay allocated */
+	enum blk_nbd_detect detect;
 	/* Where base:allocation is not among them, it is told from blk_status(). */
 	const struct blk_nbd_context *contexts;
 	unsigned ncontexts;

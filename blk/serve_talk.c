@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "blk/serve.h"
+#include "cz/cz.h"
 
 uint32_t srv_error(int err)
 {
@@ -99,6 +100,19 @@ static struct blk_req request(const struct srv_req *r)
 	};
 }
 
+static int write_data(const struct blk_nbd_export *e, const struct blk_req *q)
+{
+	struct blk_req zero = *q;
+
+	if (!e->detect || !q->len || !cz_is_zero(q->iov->base, (size_t)q->len))
+		return blk_pwritev(e->dev, q);
+	zero.iov = NULL;
+	zero.niov = 0;
+	if (e->detect == BLK_NBD_DETECT_UNMAP)
+		zero.flags |= BLK_UNMAP;
+	return blk_zero(e->dev, &zero);
+}
+
 static void do_write(struct srv_req *r)
 {
 	struct thr_iov v = {r->buf, r->len};
@@ -106,7 +120,7 @@ static void do_write(struct srv_req *r)
 
 	q.iov = &v;
 	q.niov = 1;
-	srv_finish(r, srv_error(blk_pwritev(r->c->export->dev, &q)));
+	srv_finish(r, srv_error(write_data(r->c->export, &q)));
 }
 
 static int do_zero(struct srv_req *r)
@@ -292,7 +306,7 @@ static int large_write(struct srv_conn *c, struct srv_req *r)
 		q.len = v.len;
 		gone = srv_recv(c, r->buf, v.len);
 		if (!gone && !err)
-			err = blk_pwritev(c->export->dev, &q);
+			err = write_data(c->export, &q);
 		q.off += v.len;
 		left -= (uint32_t)v.len;
 	}

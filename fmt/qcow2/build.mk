@@ -7,6 +7,7 @@ ifeq ($(CONFIG_FMT_QCOW2),y)
 fmt-$(CONFIG_BLK_ERR_TEXT) += qcow2/features.o
 fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/open_opts.o
 fmt-$(CONFIG_FMT_QCOW2_TABLES) += qcow2/snapshot.o qcow2/bitmap.o qcow2/refcount.o
+fmt-$(call on,FMT_OP_SERVE FMT_QCOW2_TABLES) += qcow2/bitmap_load.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/measure.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/create_head.o
 ifeq ($(CONFIG_FMT_QCOW2_WRITE),y)
