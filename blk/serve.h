@@ -102,6 +102,7 @@ struct srv_conn {
 	uint64_t bytes;         /* their cost */
 	struct thr_wait *room;  /* the receiver waits for less in flight */
 	struct thr_wait *quiet; /* or for nothing to be busy */
+	uint64_t data_from, data_to; /* known to be data, the last that was asked about */
 	struct srv_req *spare;
 	void *kept[SRV_CLASSES]; /* buffers, linked through their first bytes */
 	size_t kept_bytes;

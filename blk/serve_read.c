@@ -7,7 +7,8 @@
 
 #include "blk/serve.h"
 
-#define ASK_FROM (64u << 10) /* bytes: shorter reads do not ask */
+#define ASK_FROM  (64u << 10) /* bytes: shorter reads do not ask */
+#define ASK_ABOUT (1ull << 28)
 
 static void done(struct srv_out *o)
 {
@@ -33,16 +34,29 @@ static void hole_chunk(
 	o->head_len += 12;
 }
 
-/* Where the next piece of the read at @off ends, and whether it reads as zeroes. */
+/* Where the next piece of the read at @off ends, and whether it reads as zeroes. That
+ * something is data is remembered, since a file system may look for its end all the way;
+ * if it has become zeroes meanwhile, they are read and sent. */
 static bool is_hole(const struct srv_req *r, uint64_t off, uint32_t *len)
 {
-	uint64_t n;
+	struct srv_conn *c = r->c;
+	uint64_t n, most = THR_MIN(blk_size(c->export->dev) - off, ASK_ABOUT);
 	uint32_t flags;
 
-	if (*len < ASK_FROM || srv_allocation(r->c->export, off, *len, &n, &flags))
+	if (*len < ASK_FROM)
+		return false;
+	if (off >= c->data_from && off < c->data_to) {
+		*len = (uint32_t)THR_MIN(*len, c->data_to - off);
+		return false;
+	}
+	if (srv_allocation(c->export, off, most, &n, &flags))
 		return false;
 	*len = (uint32_t)THR_MIN(*len, n);
-	return flags & BLK_NBD_ZERO;
+	if (flags & BLK_NBD_ZERO)
+		return true;
+	c->data_from = off;
+	c->data_to = off + n;
+	return false;
 }
 
 /* The rest of the read in one chunk, which is sent while others go on. */
