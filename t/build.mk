@@ -20,7 +20,7 @@ TIME_firmware := 300
 
 # thr
 unit-y += thr_base thr_none
-thr-tests := thr_fiber thr_exec thr_lock thr_seq thr_group thr_offload
+thr-tests := thr_fiber thr_exec thr_lock thr_seq thr_group thr_offload thr_fd
 unit-$(CONFIG_THR_FIBERS) += $(thr-tests)
 perf-$(CONFIG_THR_FIBERS) += thr
 vg-y += thr_base thr_none $(if $(CONFIG_THR_FIBERS),$(thr-tests))
@@ -64,6 +64,9 @@ interop-$(call on,BLK_NBD FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_MAP CLI_CONVERT 
 TIME_nbd := 120
 perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
+unit-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
+tsan-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
+perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
