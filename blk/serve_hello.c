@@ -11,6 +11,14 @@
 
 enum { AGAIN = 1 }; /* haggling goes on */
 
+static void reply_head(uint8_t *head, uint32_t opt, uint32_t type, size_t len)
+{
+	thr_put_be64(head, NBDP_OPT_REPLY_MAGIC);
+	thr_put_be32(head + 8, opt);
+	thr_put_be32(head + 12, type);
+	thr_put_be32(head + 16, (uint32_t)len);
+}
+
 int srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data, size_t len,
 	const char *text)
 {
@@ -20,10 +28,7 @@ int srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data,
 
 	THR_ASSERT(len <= 16);
 	more = THR_MIN(more, NBDP_STRING_MAX);
-	thr_put_be64(head, NBDP_OPT_REPLY_MAGIC);
-	thr_put_be32(head + 8, opt);
-	thr_put_be32(head + 12, type);
-	thr_put_be32(head + 16, (uint32_t)(len + more));
+	reply_head(head, opt, type, len + more);
 	if (len)
 		memcpy(head + NBDP_OPTION_REPLY_LEN, data, len);
 	err = srv_send(c, head, NBDP_OPTION_REPLY_LEN + len);
@@ -164,11 +169,18 @@ static int info(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t le
 
 static int list_one(struct srv_conn *c, const struct blk_nbd_export *e)
 {
-	uint8_t out[4];
+	const char *text = e->description ? e->description : "";
+	size_t name = THR_MIN(strlen(e->name), NBDP_STRING_MAX);
+	size_t more = THR_MIN(strlen(text), NBDP_STRING_MAX);
+	uint8_t head[NBDP_OPTION_REPLY_LEN + 4];
+	int err;
 
-	/* With the description in it the text would have to be put together. */
-	thr_put_be32(out, (uint32_t)THR_MIN(strlen(e->name), NBDP_STRING_MAX));
-	return srv_reply(c, NBDP_OPT_LIST, NBDP_REP_SERVER, out, sizeof(out), e->name);
+	reply_head(head, NBDP_OPT_LIST, NBDP_REP_SERVER, 4 + name + more);
+	thr_put_be32(head + NBDP_OPTION_REPLY_LEN, (uint32_t)name);
+	err = srv_send(c, head, sizeof(head));
+	if (!err)
+		err = srv_send(c, e->name, name);
+	return err ? err : srv_send(c, text, more);
 }
 
 static int list(struct srv_conn *c, size_t len)

@@ -118,7 +118,7 @@ static int open_image(struct job *j)
 
 	s->read_only |= s->snapshot != NULL;
 	s->open.opts = &opts;
-	s->open.blk_flags = (s->read_only ? 0u : BLK_RDWR) | BLK_FIXED_SIZE;
+	s->open.blk_flags = s->read_only ? 0u : BLK_RDWR;
 	if (cli_open(&j->image, &s->open))
 		return 1;
 	s->open.opts = NULL;

@@ -67,6 +67,9 @@ vg-$(CONFIG_BLK_NBD) += blk_nbd
 unit-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
 tsan-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
 perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
+tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
+interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve
+TIME_serve := 240
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble

@@ -287,8 +287,8 @@ static void options(void **state)
 	greet(&g, 3);
 	opt(&g, NBDP_OPT_LIST, NULL, 0);
 	assert_int_equal(reply(&g, NBDP_OPT_LIST, b, &len), NBDP_REP_SERVER);
-	assert_int_equal(len, 8);
-	assert_memory_equal(b, "\0\0\0\4disk", 8);
+	assert_int_equal(len, 14);
+	assert_memory_equal(b, "\0\0\0\4diska disk", 14);
 	assert_int_equal(reply(&g, NBDP_OPT_LIST, b, &len), NBDP_REP_SERVER);
 	assert_int_equal(len, 4);
 	expect(&g, NBDP_OPT_LIST, NBDP_REP_ACK);
