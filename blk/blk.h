@@ -300,10 +300,10 @@ struct blk_nbd_server {
 	unsigned nexports;
 	const int *fds; /* listening sockets, which stay the caller's */
 	unsigned nfds;
-	int stop_fd;            /* the server ends when it is readable; -1: none */
-	unsigned clients;       /* connections served at a time; 0: BLK_NBD_CLIENTS_MAX */
-	bool persistent;        /* else it ends when the last client has gone */
-	uint64_t memory;        /* bytes of data in flight; 0: 64 MiB */
+	int stop_fd;             /* the server ends when it is readable; -1: none */
+	unsigned clients;        /* connections served at a time; 0: BLK_NBD_CLIENTS_MAX */
+	bool persistent;         /* else it ends when the last client has gone */
+	uint64_t memory;         /* bytes of data in flight; 0: 64 MiB */
 	struct blk_nbd_tls *tls; /* NULL: none; else nobody is served without it */
 	const struct thr_alloc *mem;
 };

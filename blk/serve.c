@@ -22,7 +22,8 @@
 #define TICK_NS  (SRV_SECOND / 4)
 #define FDS_MAX  8
 
-/* ---- a connection --------------------------------------------------------------------------- */
+/* ---- a connection ---------------------------------------------------------------------------
+ */
 
 static void conn_main(void *arg);
 
@@ -158,7 +159,8 @@ static void conn_main(void *arg)
 	conn_end(c, conn_serve(c));
 }
 
-/* ---- accepting ------------------------------------------------------------------------------ */
+/* ---- accepting ------------------------------------------------------------------------------
+ */
 
 static void admit(struct srv *s, int fd)
 {
@@ -198,7 +200,8 @@ static int accept_all(void *arg)
 	return 0;
 }
 
-/* ---- the order to stop, and time -------------------------------------------------------------- */
+/* ---- the order to stop, and time
+ * -------------------------------------------------------------- */
 
 static void set_ending(struct srv *s)
 {
@@ -242,7 +245,8 @@ static int keep_time(void *arg)
 	return 0;
 }
 
-/* ---- from the beginning to the end ------------------------------------------------------------ */
+/* ---- from the beginning to the end
+ * ------------------------------------------------------------ */
 
 static void cut_off(struct srv *s)
 {
@@ -279,8 +283,8 @@ static int open_timer(void)
 	return fd;
 }
 
-static int watch_fd(struct watch *w, struct srv *s, int fd, struct thr_group *g,
-	int (*fn)(void *arg))
+static int watch_fd(
+	struct watch *w, struct srv *s, int fd, struct thr_group *g, int (*fn)(void *arg))
 {
 	int err;
 
@@ -298,7 +302,8 @@ static void init(struct srv *s, const struct blk_nbd_server *o)
 	memset(s, 0, sizeof(*s));
 	s->o = o;
 	s->memory = o->memory ? o->memory : 64u << 20;
-	s->clients = o->clients ? THR_MIN(o->clients, BLK_NBD_CLIENTS_MAX) : BLK_NBD_CLIENTS_MAX;
+	s->clients = o->clients ? THR_MIN(o->clients, BLK_NBD_CLIENTS_MAX)
+				: BLK_NBD_CLIENTS_MAX;
 	s->exec = thr_exec_self();
 	s->pool = thr_pool_self();
 	thr_mutex_init(&s->lock);

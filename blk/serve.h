@@ -19,10 +19,10 @@
 #include "blk/private.h"
 
 #define SRV_PIECE    (2u << 20)
-#define SRV_WINDOW   (4u << 20)  /* in flight on one connection, unless it is one request */
-#define SRV_INFLIGHT 128         /* requests */
-#define SRV_COST     (8u << 10)  /* what a request takes beside its data */
-#define SRV_KEEP     (1u << 20)  /* in buffers that a connection keeps for its next requests */
+#define SRV_WINDOW   (4u << 20)   /* in flight on one connection, unless it is one request */
+#define SRV_INFLIGHT 128          /* requests */
+#define SRV_COST     (8u << 10)   /* what a request takes beside its data */
+#define SRV_KEEP     (1u << 20)   /* in buffers that a connection keeps for its next requests */
 #define SRV_FLUSH    (128u << 10) /* queued: sent at once */
 #define SRV_RX       4096u
 #define SRV_OPT_MAX  (64u << 10)
@@ -79,7 +79,7 @@ struct srv_conn {
 	struct srv_conn *next, *prev; /* with srv->lock */
 	int fd;
 	struct thr_fd io;
-	void *tls; /* SSL, or NULL */
+	void *tls;      /* SSL, or NULL */
 	uint64_t until; /* atomic: the end of the handshake; 0: it is over */
 
 	const struct blk_nbd_export *export;
@@ -99,9 +99,9 @@ struct srv_conn {
 
 	unsigned busy; /* fibers and requests that use the connection */
 	unsigned inflight;
-	uint64_t bytes;         /* their cost */
-	struct thr_wait *room;  /* the receiver waits for less in flight */
-	struct thr_wait *quiet; /* or for nothing to be busy */
+	uint64_t bytes;              /* their cost */
+	struct thr_wait *room;       /* the receiver waits for less in flight */
+	struct thr_wait *quiet;      /* or for nothing to be busy */
 	uint64_t data_from, data_to; /* known to be data, the last that was asked about */
 	struct srv_req *spare;
 	void *kept[SRV_CLASSES]; /* buffers, linked through their first bytes */
@@ -112,8 +112,8 @@ struct srv_conn {
 
 /* The contexts of an export: base:allocation first, whether it is given or not. */
 unsigned srv_context_count(const struct blk_nbd_export *e);
-const struct blk_nbd_context *srv_context(const struct blk_nbd_export *e, unsigned i,
-	struct blk_nbd_context *own);
+const struct blk_nbd_context *srv_context(
+	const struct blk_nbd_export *e, unsigned i, struct blk_nbd_context *own);
 bool srv_read_only(const struct blk_nbd_export *e);
 
 /* ---- serve_sock.c: all may wait ------------------------------------------------------ */
@@ -188,7 +188,7 @@ int srv_tls_start(struct srv_conn *c);
 void srv_tls_end(struct srv_conn *c);
 /* As recv() and send(): bytes, 0 at the end, -EAGAIN with the direction to wait for. */
 int64_t srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir);
-int64_t srv_tls_send(struct srv_conn *c, const struct thr_iov *v, unsigned n,
-	enum thr_fd_dir *dir);
+int64_t srv_tls_send(
+	struct srv_conn *c, const struct thr_iov *v, unsigned n, enum thr_fd_dir *dir);
 
 #endif

@@ -63,7 +63,8 @@ int srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, u
 	return m->status(m->arg, off, len, n, flags);
 }
 
-/* ---- queries ------------------------------------------------------------------------------ */
+/* ---- queries ------------------------------------------------------------------------------
+ */
 
 static bool matches(const char *name, const uint8_t *q, size_t len, bool wild)
 {
@@ -118,8 +119,8 @@ static int tell(struct srv_conn *c, uint32_t opt, unsigned id, const char *name)
 	return srv_reply(c, opt, NBDP_REP_META_CONTEXT, out, sizeof(out), name);
 }
 
-static int tell_all(struct srv_conn *c, uint32_t opt, const struct blk_nbd_export *e,
-	uint32_t which)
+static int tell_all(
+	struct srv_conn *c, uint32_t opt, const struct blk_nbd_export *e, uint32_t which)
 {
 	struct blk_nbd_context own;
 	int err = 0;

@@ -28,8 +28,7 @@ static int64_t result(ssize_t n)
 	return errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
 
-static int64_t try_recv(
-	struct srv_conn *c, struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
+static int64_t try_recv(struct srv_conn *c, struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
 {
 	struct msghdr m = {.msg_iov = (struct iovec *)(void *)v, .msg_iovlen = n};
 
@@ -39,8 +38,7 @@ static int64_t try_recv(
 	return result(recvmsg(c->fd, &m, MSG_DONTWAIT));
 }
 
-static int64_t try_send(
-	struct srv_conn *c, struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
+static int64_t try_send(struct srv_conn *c, struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
 {
 	struct msghdr m = {.msg_iov = (struct iovec *)(void *)v, .msg_iovlen = n};
 

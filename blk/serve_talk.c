@@ -34,10 +34,11 @@ uint32_t srv_error(int err)
 	return NBDP_EIO;
 }
 
-/* ---- replies -------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------
+ */
 
-void srv_chunk(struct srv_out *o, const struct srv_req *r, unsigned flags, unsigned type,
-	uint32_t len)
+void srv_chunk(
+	struct srv_out *o, const struct srv_req *r, unsigned flags, unsigned type, uint32_t len)
 {
 	uint8_t *p = o->head;
 
@@ -77,7 +78,8 @@ static void simple_head(struct srv_out *o, const struct srv_req *r, uint32_t err
 void srv_finish(struct srv_req *r, uint32_t error)
 {
 	struct srv_conn *c = r->c;
-	bool chunk = c->structured && (r->cmd == NBDP_CMD_READ || r->cmd == NBDP_CMD_BLOCK_STATUS);
+	bool chunk = c->structured &&
+		     (r->cmd == NBDP_CMD_READ || r->cmd == NBDP_CMD_BLOCK_STATUS);
 
 	if (chunk && error)
 		error_chunk(&r->out, r, error);
@@ -89,7 +91,8 @@ void srv_finish(struct srv_req *r, uint32_t error)
 	srv_queue(c, &r->out);
 }
 
-/* ---- what has no data in the reply ---------------------------------------------------------- */
+/* ---- what has no data in the reply ----------------------------------------------------------
+ */
 
 static struct blk_req request(const struct srv_req *r)
 {
@@ -192,7 +195,8 @@ static void run(void *arg)
 	srv_finish(r, srv_error(err));
 }
 
-/* ---- judging -------------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------------------------------
+ */
 
 static unsigned flags_allowed(unsigned cmd)
 {
@@ -226,8 +230,9 @@ static uint32_t judge(const struct srv_conn *c, const struct srv_req *r)
 	if (r->cmd == NBDP_CMD_FLUSH)
 		return r->off || r->len ? NBDP_EINVAL : 0;
 	if (!thr_within(r->off, r->len, blk_size(c->export->dev)))
-		return r->cmd == NBDP_CMD_WRITE || r->cmd == NBDP_CMD_WRITE_ZEROES ? NBDP_ENOSPC
-										  : NBDP_EINVAL;
+		return r->cmd == NBDP_CMD_WRITE || r->cmd == NBDP_CMD_WRITE_ZEROES
+			       ? NBDP_ENOSPC
+			       : NBDP_EINVAL;
 	if (r->cmd == NBDP_CMD_BLOCK_STATUS)
 		return r->len && c->contexts ? 0 : NBDP_EINVAL;
 	if (r->cmd == NBDP_CMD_READ && r->flags & NBDP_CMD_DF && r->len > SRV_PIECE)
@@ -237,7 +242,8 @@ static uint32_t judge(const struct srv_conn *c, const struct srv_req *r)
 	return 0;
 }
 
-/* ---- receiving ------------------------------------------------------------------------------- */
+/* ---- receiving
+ * ------------------------------------------------------------------------------- */
 
 /* What the request needs of a buffer while it waits its turn. */
 static size_t memory_of(const struct srv_conn *c, const struct srv_req *h)

@@ -32,7 +32,8 @@ struct blk_nbd_tls {
 	unsigned nkeys;
 };
 
-/* ---- shared keys ------------------------------------------------------------------------------ */
+/* ---- shared keys
+ * ------------------------------------------------------------------------------ */
 
 static int digit(char ch)
 {
@@ -75,8 +76,8 @@ static int read_keys(struct blk_nbd_tls *t, const char *path, struct blk_err *er
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
 		if (!parse_key(line, &t->keys[t->nkeys]))
-			code = blk_fail_str(
-				err, -EINVAL, BLK_E_NBD_TLS, "keys.psk has a line that is no key");
+			code = blk_fail_str(err, -EINVAL, BLK_E_NBD_TLS,
+				"keys.psk has a line that is no key");
 		t->nkeys++;
 	}
 	explicit_bzero(line, sizeof(line));
@@ -86,7 +87,8 @@ static int read_keys(struct blk_nbd_tls *t, const char *path, struct blk_err *er
 
 static unsigned find_key(SSL *ssl, const char *name, unsigned char *out, unsigned max)
 {
-	struct blk_nbd_tls *t = (struct blk_nbd_tls *)SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+	struct blk_nbd_tls *t =
+		(struct blk_nbd_tls *)SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 
 	for (unsigned i = 0; i < t->nkeys; i++) {
 		const struct key *k = &t->keys[i];
@@ -99,7 +101,8 @@ static unsigned find_key(SSL *ssl, const char *name, unsigned char *out, unsigne
 	return 0;
 }
 
-/* ---- credentials --------------------------------------------------------------------------------- */
+/* ---- credentials
+ * --------------------------------------------------------------------------------- */
 
 static int openssl_says(struct blk_err *err, const char *what)
 {
@@ -133,7 +136,8 @@ static int use_certificates(
 	return 0;
 }
 
-static int use_keys(struct blk_nbd_tls *t, const struct blk_nbd_tls_open *o, struct blk_err *err)
+static int use_keys(
+	struct blk_nbd_tls *t, const struct blk_nbd_tls_open *o, struct blk_err *err)
 {
 	char path[PATH_LEN];
 	int code;
@@ -170,8 +174,8 @@ int blk_nbd_tls_open(
 	SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(t->ctx, 0);
 	SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-	SSL_CTX_set_mode(t->ctx,
-		SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_mode(
+		t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	*out = t;
 	return 0;
 }
@@ -187,7 +191,8 @@ void blk_nbd_tls_close(struct blk_nbd_tls *t)
 	thr_put(t->mem, t, sizeof(*t));
 }
 
-/* ---- a connection ---------------------------------------------------------------------------------- */
+/* ---- a connection
+ * ---------------------------------------------------------------------------------- */
 
 struct stream {
 	SSL *ssl;

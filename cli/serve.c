@@ -71,7 +71,8 @@ static void help(void)
 	       "  -p, --port PORT      listen on this TCP port (10809)\n"
 	       "  -b, --bind ADDRESS   at this address; without it at the loopback only,\n"
 	       "                       0.0.0.0 is every address\n"
-	       "  -e, --shared N       serve N clients at a time (1), 0: up to %d; others wait\n"
+	       "  -e, --shared N       serve N clients at a time (1), 0: up to %d; others "
+	       "wait\n"
 	       "  -t, --persistent     go on when the last client has gone\n"
 	       "  -x, --export-name N  the name of the export (empty)\n"
 	       "  -D, --description T  what it is, in words\n"
@@ -134,7 +135,8 @@ static int take_detect(struct serve *s)
 			s->detect = (enum blk_nbd_detect)i;
 			return 0;
 		}
-	return cli_error("Failed to parse detect_zeroes mode: invalid parameter value: %s", optarg);
+	return cli_error(
+		"Failed to parse detect_zeroes mode: invalid parameter value: %s", optarg);
 }
 
 static int take_engine(struct serve *s)
@@ -187,17 +189,26 @@ static bool take_plain(struct serve *s, int c)
 		int c;
 		const char **to;
 	} values[] = {
-		{'b', &s->bind}, {'k', &s->socket}, {'f', &s->open.format},
-		{'l', &s->snapshot}, {'x', &s->export}, {'D', &s->description},
-		{OPT_PID_FILE, &s->pid_file}, {OPT_TLS_CREDS, &s->tls_creds},
+		{'b', &s->bind},
+		{'k', &s->socket},
+		{'f', &s->open.format},
+		{'l', &s->snapshot},
+		{'x', &s->export},
+		{'D', &s->description},
+		{OPT_PID_FILE, &s->pid_file},
+		{OPT_TLS_CREDS, &s->tls_creds},
 		{OPT_TLS_HOSTNAME, &s->tls_hostname},
 	};
 	const struct {
 		int c;
 		bool *to;
 	} flags[] = {
-		{'r', &s->read_only}, {'t', &s->persistent}, {'A', &s->depth}, {'L', &s->list},
-		{'v', &s->verbose}, {OPT_FORK, &s->fork},
+		{'r', &s->read_only},
+		{'t', &s->persistent},
+		{'A', &s->depth},
+		{'L', &s->list},
+		{'v', &s->verbose},
+		{OPT_FORK, &s->fork},
 		{CLI_OPT_IMAGE_OPTS, &s->open.image_opts},
 	};
 
@@ -262,7 +273,8 @@ static int parse(struct serve *s, int argc, char **argv)
 {
 	int c, n;
 
-	while ((c = cli_getopt(argc, argv, ":hVp:b:k:f:rl:ne:tx:D:B:ALvc:dso:T:", options)) != -1) {
+	while ((c = cli_getopt(argc, argv, ":hVp:b:k:f:rl:ne:tx:D:B:ALvc:dso:T:", options)) !=
+		-1) {
 		if (c == 'V') {
 			cli_version();
 			exit(cli_done(0));

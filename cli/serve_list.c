@@ -7,7 +7,7 @@
 
 #include "cli/serve.h"
 
-#define OPTS_MAX 10
+#define OPTS_MAX    10
 #define MAX_EXPORTS 10000
 
 struct found {

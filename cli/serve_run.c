@@ -34,7 +34,8 @@ struct job {
 	struct blk_err err;
 };
 
-/* ---- sockets --------------------------------------------------------------------------------- */
+/* ---- sockets
+ * --------------------------------------------------------------------------------- */
 
 static bool number_is(const char *name, unsigned min, unsigned max, unsigned *out)
 {
@@ -62,8 +63,8 @@ static int take_handed(struct job *j)
 
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) ||
 			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
-			return cli_error("The socket that was handed over is none: %s",
-				strerror(errno));
+			return cli_error(
+				"The socket that was handed over is none: %s", strerror(errno));
 		j->fds[j->nfds++] = fd;
 	}
 	j->handed = true;
@@ -82,8 +83,8 @@ static int listen_at(struct job *j)
 		code = blk_nbd_listen_unix(s->socket, &j->fds[0], &err);
 		j->nfds = !code;
 	} else {
-		code = blk_nbd_listen_tcp(s->bind, s->port ? s->port : "10809", j->fds, MAX_FDS,
-			&j->nfds, &err);
+		code = blk_nbd_listen_tcp(
+			s->bind, s->port ? s->port : "10809", j->fds, MAX_FDS, &j->nfds, &err);
 	}
 	if (code)
 		return cli_fail(&err);
@@ -107,7 +108,8 @@ static int write_pid(const char *path)
 	return bad ? cli_error("cannot create PID file %s: %s", path, strerror(errno)) : 0;
 }
 
-/* ---- the image ---------------------------------------------------------------------------------- */
+/* ---- the image
+ * ---------------------------------------------------------------------------------- */
 
 static int open_image(struct job *j)
 {
@@ -188,7 +190,8 @@ static void release(struct job *j)
 		close(j->stop_fd);
 }
 
-/* ---- running --------------------------------------------------------------------------------------- */
+/* ---- running
+ * --------------------------------------------------------------------------------------- */
 
 static int open_stop_fd(struct job *j)
 {

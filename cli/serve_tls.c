@@ -34,7 +34,8 @@ static int keep(struct cli_opts *l, const char *type)
 	if (!blk_opt(&l->o, "dir"))
 		return cli_error("Parameter 'dir' is missing");
 	if (cli_tls_find(blk_opt(&l->o, "id")))
-		return cli_error("There are two objects with the id '%s'", blk_opt(&l->o, "id"));
+		return cli_error(
+			"There are two objects with the id '%s'", blk_opt(&l->o, "id"));
 	if (count == OBJECTS)
 		return cli_error("There can be %d TLS credentials at most", OBJECTS);
 	objects[count++] = *l;

@@ -116,8 +116,8 @@ struct fmt_driver {
 	int (*bitmaps)(
 		struct blk *image, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
 	/* As fmt_bitmap_open(); @m has mem and size already. NULL: the format has none. */
-	int (*bitmap)(struct blk *image, const char *name, struct fmt_bitmap *m,
-		struct blk_err *err);
+	int (*bitmap)(
+		struct blk *image, const char *name, struct fmt_bitmap *m, struct blk_err *err);
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);

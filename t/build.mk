@@ -169,6 +169,7 @@ tool-$(fuzz-on) += fuzz/pack
 fuzz-$(fuzz-on) += qcow2 probe words $(if $(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),codec)
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
+fuzz-$(call on,$(fuzz-all) BLK_NBD_SERVER) += nbd_serve
 
 # cli
 unit-$(CONFIG_CLI) += cli_args

@@ -64,8 +64,8 @@ static int load(struct qcow2 *q, const struct qcow2_bitmap *d, struct fmt_bitmap
 		if (!(i % (TABLE_PIECE / 8)))
 			ret = blk_pread(q->blk.file, at, table, left);
 		if (!ret)
-			ret = load_part(
-				q, thr_be64(table + i % (TABLE_PIECE / 8) * 8), m->bits + done, n);
+			ret = load_part(q, thr_be64(table + i % (TABLE_PIECE / 8) * 8),
+				m->bits + done, n);
 		if (ret)
 			return blk_fail(err, ret, BLK_E_QCOW2_BITMAP, at, 0);
 		done += n;
