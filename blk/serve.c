@@ -49,7 +49,7 @@ static void conn_free(struct srv_conn *c)
 	const struct thr_alloc *mem = c->srv->o->mem;
 
 	close(c->fd);
-	srv_buf_free_all(c);
+	blk_srv_buf_free_all(c);
 	thr_put(mem, c->rx, SRV_RX);
 	thr_put(mem, c, sizeof(*c));
 }
@@ -142,12 +142,12 @@ static bool conn_serve(struct srv_conn *c)
 
 	if (err)
 		return false;
-	err = srv_hello(c);
+	err = blk_srv_hello(c);
 	if (!err) {
 		__atomic_store_n(&c->until, 0, __ATOMIC_RELAXED);
-		srv_talk(c);
+		blk_srv_talk(c);
 	}
-	srv_tls_end(c);
+	blk_srv_tls_end(c);
 	thr_fd_close(&c->io);
 	return !err;
 }

@@ -111,36 +111,36 @@ struct srv_conn {
 /* ---- serve.c ----------------------------------------------------------------------- */
 
 /* The contexts of an export: base:allocation first, whether it is given or not. */
-unsigned srv_context_count(const struct blk_nbd_export *e);
-const struct blk_nbd_context *srv_context(
+unsigned blk_srv_context_count(const struct blk_nbd_export *e);
+const struct blk_nbd_context *blk_srv_context(
 	const struct blk_nbd_export *e, unsigned i, struct blk_nbd_context *own);
-bool srv_read_only(const struct blk_nbd_export *e);
+bool blk_srv_read_only(const struct blk_nbd_export *e);
 
 /* ---- serve_sock.c: all may wait ------------------------------------------------------ */
 
 /* Exactly @len bytes; -ECONNRESET when the client has gone. */
-int srv_recv(struct srv_conn *c, void *buf, size_t len);
-int srv_skip(struct srv_conn *c, uint64_t len);
+int blk_srv_recv(struct srv_conn *c, void *buf, size_t len);
+int blk_srv_skip(struct srv_conn *c, uint64_t len);
 /* All of it, before anything is queued. */
-int srv_send(struct srv_conn *c, const void *buf, size_t len);
+int blk_srv_send(struct srv_conn *c, const void *buf, size_t len);
 /* Takes @o; it is sent soon, or dropped if the connection is dead. */
-void srv_queue(struct srv_conn *c, struct srv_out *o);
+void blk_srv_queue(struct srv_conn *c, struct srv_out *o);
 /* The same, and waits until it is sent. @o is on the caller's stack. */
-void srv_queue_wait(struct srv_conn *c, struct srv_out *o);
+void blk_srv_queue_wait(struct srv_conn *c, struct srv_out *o);
 /* Ends the connection; does not wait. */
-void srv_kill(struct srv_conn *c);
+void blk_srv_kill(struct srv_conn *c);
 
 /* ---- serve_buf.c -------------------------------------------------------------------- */
 
 /* At least @len, at most SRV_PIECE, bytes; NULL. */
-void *srv_buf_get(struct srv_conn *c, size_t len, unsigned *cls);
-void srv_buf_put(struct srv_conn *c, void *buf, unsigned cls);
-void srv_buf_free_all(struct srv_conn *c);
+void *blk_srv_buf_get(struct srv_conn *c, size_t len, unsigned *cls);
+void blk_srv_buf_put(struct srv_conn *c, void *buf, unsigned cls);
+void blk_srv_buf_free_all(struct srv_conn *c);
 /* A request, counted with @bytes of data; waits for its place. NULL: no memory. */
-struct srv_req *srv_req_get(struct srv_conn *c, size_t bytes);
+struct srv_req *blk_srv_req_get(struct srv_conn *c, size_t bytes);
 /* Does not wait. */
-void srv_req_put(struct srv_req *r);
-static inline void srv_unbusy(struct srv_conn *c)
+void blk_srv_req_put(struct srv_req *r);
+static inline void blk_srv_unbusy(struct srv_conn *c)
 {
 	struct thr_wait *w = c->quiet;
 
@@ -153,42 +153,42 @@ static inline void srv_unbusy(struct srv_conn *c)
 /* ---- serve_hello.c, serve_meta.c: the handshake ---------------------------------------- */
 
 /* 0: an export has been chosen. */
-int srv_hello(struct srv_conn *c);
+int blk_srv_hello(struct srv_conn *c);
 /* @len, at most 16, bytes of data, and @text (or NULL), cut where it is too long. */
-int srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data, size_t len,
+int blk_srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data, size_t len,
 	const char *text);
-const struct blk_nbd_export *srv_find(const struct srv *s, const void *name, size_t len);
-int srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len);
+const struct blk_nbd_export *blk_srv_find(const struct srv *s, const void *name, size_t len);
+int blk_srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len);
 
 /* ---- serve_talk.c: requests and replies ------------------------------------------------ */
 
 /* Until the client says goodbye, or breaks the protocol. */
-void srv_talk(struct srv_conn *c);
+void blk_srv_talk(struct srv_conn *c);
 /* The NBD protocol's number for ours. */
-uint32_t srv_error(int err);
+uint32_t blk_srv_error(int err);
 /* The reply without data, or with the error of that number; takes @r. */
-void srv_finish(struct srv_req *r, uint32_t error);
-void srv_chunk(struct srv_out *o, const struct srv_req *r, unsigned flags, unsigned type,
+void blk_srv_finish(struct srv_req *r, uint32_t error);
+void blk_srv_chunk(struct srv_out *o, const struct srv_req *r, unsigned flags, unsigned type,
 	uint32_t len);
 
 /* ---- serve_read.c, serve_status.c: take @r, in a fiber -------------------------------- */
 
-void srv_read(struct srv_req *r);
+void blk_srv_read(struct srv_req *r);
 /* A simple reply to a read that is longer than a buffer, while nothing else is busy. */
-int srv_large_read(struct srv_conn *c, const struct srv_req *h);
-void srv_status(struct srv_req *r);
+int blk_srv_large_read(struct srv_conn *c, const struct srv_req *h);
+void blk_srv_status(struct srv_req *r);
 /* What base:allocation says. */
-int srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
+int blk_srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
 	uint32_t *flags);
 
 /* ---- serve_tls.c ------------------------------------------------------------------------ */
 
 /* Shakes hands on the connection, from then on encrypted. */
-int srv_tls_start(struct srv_conn *c);
-void srv_tls_end(struct srv_conn *c);
+int blk_srv_tls_start(struct srv_conn *c);
+void blk_srv_tls_end(struct srv_conn *c);
 /* As recv() and send(): bytes, 0 at the end, -EAGAIN with the direction to wait for. */
-int64_t srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir);
-int64_t srv_tls_send(
+int64_t blk_srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir);
+int64_t blk_srv_tls_send(
 	struct srv_conn *c, const struct thr_iov *v, unsigned n, enum thr_fd_dir *dir);
 
 #endif

@@ -10,7 +10,7 @@ static size_t size_of(unsigned cls)
 	return (size_t)4096 << cls;
 }
 
-void *srv_buf_get(struct srv_conn *c, size_t len, unsigned *cls)
+void *blk_srv_buf_get(struct srv_conn *c, size_t len, unsigned *cls)
 {
 	unsigned n = len <= 4096 ? 0 : thr_log2(len - 1) - 11;
 	void *buf = c->kept[n];
@@ -23,7 +23,7 @@ void *srv_buf_get(struct srv_conn *c, size_t len, unsigned *cls)
 	return buf;
 }
 
-void srv_buf_put(struct srv_conn *c, void *buf, unsigned cls)
+void blk_srv_buf_put(struct srv_conn *c, void *buf, unsigned cls)
 {
 	if (!buf)
 		return;
@@ -36,7 +36,7 @@ void srv_buf_put(struct srv_conn *c, void *buf, unsigned cls)
 	c->kept_bytes += size_of(cls);
 }
 
-void srv_buf_free_all(struct srv_conn *c)
+void blk_srv_buf_free_all(struct srv_conn *c)
 {
 	for (unsigned n = 0; n < SRV_CLASSES; n++) {
 		while (c->kept[n]) {
@@ -69,7 +69,7 @@ static bool has_room(struct srv_conn *c, uint32_t cost)
 	return false;
 }
 
-struct srv_req *srv_req_get(struct srv_conn *c, size_t bytes)
+struct srv_req *blk_srv_req_get(struct srv_conn *c, size_t bytes)
 {
 	uint32_t cost = (uint32_t)bytes + SRV_COST;
 	struct srv_req *r;
@@ -99,12 +99,12 @@ struct srv_req *srv_req_get(struct srv_conn *c, size_t bytes)
 	return r;
 }
 
-void srv_req_put(struct srv_req *r)
+void blk_srv_req_put(struct srv_req *r)
 {
 	struct srv_conn *c = r->c;
 	struct thr_wait *w = c->room;
 
-	srv_buf_put(c, r->buf, r->cls);
+	blk_srv_buf_put(c, r->buf, r->cls);
 	__atomic_fetch_sub(&c->srv->used, r->cost, __ATOMIC_RELAXED);
 	c->inflight--;
 	c->bytes -= r->cost;
@@ -113,5 +113,5 @@ void srv_req_put(struct srv_req *r)
 	c->room = NULL;
 	if (w)
 		thr_wait_wake(w);
-	srv_unbusy(c);
+	blk_srv_unbusy(c);
 }

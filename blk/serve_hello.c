@@ -19,7 +19,7 @@ static void reply_head(uint8_t *head, uint32_t opt, uint32_t type, size_t len)
 	thr_put_be32(head + 16, (uint32_t)len);
 }
 
-int srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data, size_t len,
+int blk_srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data, size_t len,
 	const char *text)
 {
 	size_t more = text ? strlen(text) : 0;
@@ -31,19 +31,19 @@ int srv_reply(struct srv_conn *c, uint32_t opt, uint32_t type, const void *data,
 	reply_head(head, opt, type, len + more);
 	if (len)
 		memcpy(head + NBDP_OPTION_REPLY_LEN, data, len);
-	err = srv_send(c, head, NBDP_OPTION_REPLY_LEN + len);
-	return !err && more ? srv_send(c, text, more) : err;
+	err = blk_srv_send(c, head, NBDP_OPTION_REPLY_LEN + len);
+	return !err && more ? blk_srv_send(c, text, more) : err;
 }
 
 /* An answer that leaves the client to go on. */
 static int answer(struct srv_conn *c, uint32_t opt, uint32_t type)
 {
-	int err = srv_reply(c, opt, type, NULL, 0, NULL);
+	int err = blk_srv_reply(c, opt, type, NULL, 0, NULL);
 
 	return err ? err : AGAIN;
 }
 
-const struct blk_nbd_export *srv_find(const struct srv *s, const void *name, size_t len)
+const struct blk_nbd_export *blk_srv_find(const struct srv *s, const void *name, size_t len)
 {
 	for (unsigned i = 0; i < s->o->nexports; i++) {
 		const struct blk_nbd_export *e = &s->o->exports[i];
@@ -54,7 +54,7 @@ const struct blk_nbd_export *srv_find(const struct srv *s, const void *name, siz
 	return NULL;
 }
 
-bool srv_read_only(const struct blk_nbd_export *e)
+bool blk_srv_read_only(const struct blk_nbd_export *e)
 {
 	return e->read_only || !(e->dev->flags & BLK_RDWR);
 }
@@ -65,7 +65,7 @@ static uint16_t flags_of(const struct srv_conn *c, const struct blk_nbd_export *
 
 	f |= c->structured ? NBDP_SEND_DF : 0u;
 	f |= c->srv->clients > 1 ? NBDP_CAN_MULTI_CONN : 0u;
-	if (srv_read_only(e))
+	if (blk_srv_read_only(e))
 		f |= NBDP_READ_ONLY;
 	else
 		f |= NBDP_SEND_TRIM | NBDP_SEND_WRITE_ZEROES | NBDP_SEND_FAST_ZERO;
@@ -84,7 +84,7 @@ static int choose(struct srv_conn *c, const struct blk_nbd_export *e)
 
 static int export_name(struct srv_conn *c, const uint8_t *data, size_t len)
 {
-	const struct blk_nbd_export *e = srv_find(c->srv, data, len);
+	const struct blk_nbd_export *e = blk_srv_find(c->srv, data, len);
 	uint8_t out[10 + 124] = {0};
 	int err;
 
@@ -92,7 +92,7 @@ static int export_name(struct srv_conn *c, const uint8_t *data, size_t len)
 		return -EPROTO;
 	thr_put_be64(out, blk_size(e->dev));
 	thr_put_be16(out + 8, flags_of(c, e));
-	err = srv_send(c, out, c->no_zeroes ? 10 : sizeof(out));
+	err = blk_srv_send(c, out, c->no_zeroes ? 10 : sizeof(out));
 	return err ? err : choose(c, e);
 }
 
@@ -101,7 +101,7 @@ static int info_text(struct srv_conn *c, uint32_t opt, unsigned type, const char
 	uint8_t out[2];
 
 	thr_put_be16(out, (uint16_t)type);
-	return srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), text);
+	return blk_srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), text);
 }
 
 static int info_size(struct srv_conn *c, uint32_t opt)
@@ -112,7 +112,7 @@ static int info_size(struct srv_conn *c, uint32_t opt)
 	thr_put_be32(out + 2, 1);
 	thr_put_be32(out + 6, 4096);
 	thr_put_be32(out + 10, NBDP_PAYLOAD_MAX);
-	return srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), NULL);
+	return blk_srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), NULL);
 }
 
 static int info_export(struct srv_conn *c, uint32_t opt, const struct blk_nbd_export *e)
@@ -122,7 +122,7 @@ static int info_export(struct srv_conn *c, uint32_t opt, const struct blk_nbd_ex
 	thr_put_be16(out, NBDP_INFO_EXPORT);
 	thr_put_be64(out + 2, blk_size(e->dev));
 	thr_put_be16(out + 10, flags_of(c, e));
-	return srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), NULL);
+	return blk_srv_reply(c, opt, NBDP_REP_INFO, out, sizeof(out), NULL);
 }
 
 static int info(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len)
@@ -147,7 +147,7 @@ static int info(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t le
 		if (type < THR_ARRAY_SIZE(asked))
 			asked[type] = true;
 	}
-	e = srv_find(c->srv, data + 4, name);
+	e = blk_srv_find(c->srv, data + 4, name);
 	if (!e)
 		return answer(c, opt, NBDP_REP_ERR_UNKNOWN);
 	if (asked[NBDP_INFO_NAME])
@@ -159,7 +159,7 @@ static int info(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t le
 	if (!err)
 		err = info_export(c, opt, e);
 	if (!err)
-		err = srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
+		err = blk_srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
 	if (err)
 		return err;
 	return opt == NBDP_OPT_GO ? choose(c, e) : AGAIN;
@@ -177,10 +177,10 @@ static int list_one(struct srv_conn *c, const struct blk_nbd_export *e)
 
 	reply_head(head, NBDP_OPT_LIST, NBDP_REP_SERVER, 4 + name + more);
 	thr_put_be32(head + NBDP_OPTION_REPLY_LEN, (uint32_t)name);
-	err = srv_send(c, head, sizeof(head));
+	err = blk_srv_send(c, head, sizeof(head));
 	if (!err)
-		err = srv_send(c, e->name, name);
-	return err ? err : srv_send(c, text, more);
+		err = blk_srv_send(c, e->name, name);
+	return err ? err : blk_srv_send(c, text, more);
 }
 
 static int list(struct srv_conn *c, size_t len)
@@ -205,9 +205,9 @@ static int start_tls(struct srv_conn *c, size_t len)
 	/* What came before the encryption began was not the client's, perhaps. */
 	if (c->rx_at != c->rx_end)
 		return -EPROTO;
-	err = srv_reply(c, NBDP_OPT_STARTTLS, NBDP_REP_ACK, NULL, 0, NULL);
+	err = blk_srv_reply(c, NBDP_OPT_STARTTLS, NBDP_REP_ACK, NULL, 0, NULL);
 	if (!err)
-		err = srv_tls_start(c);
+		err = blk_srv_tls_start(c);
 	c->structured = false;
 	c->meta = NULL;
 	c->contexts = 0;
@@ -223,7 +223,7 @@ static int option(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t 
 	case NBDP_OPT_EXPORT_NAME:
 		return export_name(c, data, len);
 	case NBDP_OPT_ABORT:
-		(void)srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
+		(void)blk_srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
 		return -ECANCELED;
 	case NBDP_OPT_LIST:
 		return list(c, len);
@@ -239,7 +239,7 @@ static int option(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t 
 	case NBDP_OPT_SET_META_CONTEXT:
 		if (!c->structured)
 			return answer(c, opt, NBDP_REP_ERR_INVALID);
-		return srv_meta(c, opt, data, len) ? -EPIPE : AGAIN;
+		return blk_srv_meta(c, opt, data, len) ? -EPIPE : AGAIN;
 	}
 	return answer(c, opt, NBDP_REP_ERR_UNSUP);
 }
@@ -250,7 +250,7 @@ static int next_option(struct srv_conn *c)
 	uint8_t head[NBDP_OPTION_LEN];
 	uint8_t *data = NULL;
 	uint32_t opt, len;
-	int err = srv_recv(c, head, sizeof(head));
+	int err = blk_srv_recv(c, head, sizeof(head));
 
 	if (err)
 		return err;
@@ -259,13 +259,13 @@ static int next_option(struct srv_conn *c)
 	if (thr_be64(head) != NBDP_OPT_MAGIC)
 		return -EPROTO;
 	if (len > SRV_OPT_MAX) {
-		if (len > SRV_SKIP_MAX || opt == NBDP_OPT_EXPORT_NAME || srv_skip(c, len))
+		if (len > SRV_SKIP_MAX || opt == NBDP_OPT_EXPORT_NAME || blk_srv_skip(c, len))
 			return -EPROTO;
 		return answer(c, opt, NBDP_REP_ERR_TOO_BIG);
 	}
 	if (len) {
 		data = (uint8_t *)thr_get(mem, len, 16);
-		err = data ? srv_recv(c, data, len) : -ENOMEM;
+		err = data ? blk_srv_recv(c, data, len) : -ENOMEM;
 	}
 	if (!err)
 		err = option(c, opt, data, len);
@@ -273,7 +273,7 @@ static int next_option(struct srv_conn *c)
 	return err;
 }
 
-int srv_hello(struct srv_conn *c)
+int blk_srv_hello(struct srv_conn *c)
 {
 	uint8_t out[18], in[4];
 	uint32_t flags;
@@ -282,9 +282,9 @@ int srv_hello(struct srv_conn *c)
 	thr_put_be64(out, NBDP_MAGIC);
 	thr_put_be64(out + 8, NBDP_OPT_MAGIC);
 	thr_put_be16(out + 16, NBDP_FIXED_NEWSTYLE | NBDP_NO_ZEROES);
-	err = srv_send(c, out, sizeof(out));
+	err = blk_srv_send(c, out, sizeof(out));
 	if (!err)
-		err = srv_recv(c, in, sizeof(in));
+		err = blk_srv_recv(c, in, sizeof(in));
 	if (err)
 		return err;
 	flags = thr_be32(in);

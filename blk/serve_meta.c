@@ -35,12 +35,12 @@ static bool has_base(const struct blk_nbd_export *e)
 	return false;
 }
 
-unsigned srv_context_count(const struct blk_nbd_export *e)
+unsigned blk_srv_context_count(const struct blk_nbd_export *e)
 {
 	return THR_MIN(e->ncontexts + !has_base(e), BLK_NBD_CONTEXTS_MAX);
 }
 
-const struct blk_nbd_context *srv_context(
+const struct blk_nbd_context *blk_srv_context(
 	const struct blk_nbd_export *e, unsigned i, struct blk_nbd_context *own)
 {
 	if (i < e->ncontexts)
@@ -51,15 +51,15 @@ const struct blk_nbd_context *srv_context(
 	return own;
 }
 
-int srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
+int blk_srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
 	uint32_t *flags)
 {
 	struct blk_nbd_context own;
 	unsigned i = 0;
-	const struct blk_nbd_context *m = srv_context(e, i, &own);
+	const struct blk_nbd_context *m = blk_srv_context(e, i, &own);
 
 	while (strcmp(m->name, BASE))
-		m = srv_context(e, ++i, &own);
+		m = blk_srv_context(e, ++i, &own);
 	return m->status(m->arg, off, len, n, flags);
 }
 
@@ -81,8 +81,8 @@ static uint32_t select_by(
 	struct blk_nbd_context own;
 	uint32_t found = 0;
 
-	for (unsigned i = 0; i < srv_context_count(e); i++)
-		if (matches(srv_context(e, i, &own)->name, q, len, wild))
+	for (unsigned i = 0; i < blk_srv_context_count(e); i++)
+		if (matches(blk_srv_context(e, i, &own)->name, q, len, wild))
 			found |= 1u << i;
 	return found;
 }
@@ -116,7 +116,7 @@ static int tell(struct srv_conn *c, uint32_t opt, unsigned id, const char *name)
 	uint8_t out[4];
 
 	thr_put_be32(out, opt == NBDP_OPT_SET_META_CONTEXT ? id : 0);
-	return srv_reply(c, opt, NBDP_REP_META_CONTEXT, out, sizeof(out), name);
+	return blk_srv_reply(c, opt, NBDP_REP_META_CONTEXT, out, sizeof(out), name);
 }
 
 static int tell_all(
@@ -125,13 +125,13 @@ static int tell_all(
 	struct blk_nbd_context own;
 	int err = 0;
 
-	for (unsigned i = 0; !err && i < srv_context_count(e); i++)
+	for (unsigned i = 0; !err && i < blk_srv_context_count(e); i++)
 		if (which & 1u << i)
-			err = tell(c, opt, i, srv_context(e, i, &own)->name);
-	return err ? err : srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
+			err = tell(c, opt, i, blk_srv_context(e, i, &own)->name);
+	return err ? err : blk_srv_reply(c, opt, NBDP_REP_ACK, NULL, 0, NULL);
 }
 
-int srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len)
+int blk_srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len)
 {
 	bool set = opt == NBDP_OPT_SET_META_CONTEXT;
 	const struct blk_nbd_export *e;
@@ -143,12 +143,12 @@ int srv_meta(struct srv_conn *c, uint32_t opt, const uint8_t *data, size_t len)
 	}
 	name = len < 8 ? UINT32_MAX : thr_be32(data);
 	if (name == UINT32_MAX || name > len - 8)
-		return srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
-	e = srv_find(c->srv, data + 4, name);
+		return blk_srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
+	e = blk_srv_find(c->srv, data + 4, name);
 	if (!e)
-		return srv_reply(c, opt, NBDP_REP_ERR_UNKNOWN, NULL, 0, NULL);
+		return blk_srv_reply(c, opt, NBDP_REP_ERR_UNKNOWN, NULL, 0, NULL);
 	if (!parse_queries(e, data + 4 + name, len - 4 - name, !set, &found))
-		return srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
+		return blk_srv_reply(c, opt, NBDP_REP_ERR_INVALID, NULL, 0, NULL);
 	if (set) {
 		c->meta = e;
 		c->contexts = found;

@@ -12,13 +12,13 @@
 
 static void done(struct srv_out *o)
 {
-	srv_req_put(THR_CONTAINER(o, struct srv_req, out));
+	blk_srv_req_put(THR_CONTAINER(o, struct srv_req, out));
 }
 
 static void data_chunk(
 	struct srv_out *o, const struct srv_req *r, unsigned flags, uint64_t off, uint32_t len)
 {
-	srv_chunk(o, r, flags, NBDP_REPLY_OFFSET_DATA, 8 + len);
+	blk_srv_chunk(o, r, flags, NBDP_REPLY_OFFSET_DATA, 8 + len);
 	thr_put_be64(o->head + NBDP_CHUNK_LEN, off);
 	o->head_len += 8;
 	o->data = r->buf;
@@ -28,7 +28,7 @@ static void data_chunk(
 static void hole_chunk(
 	struct srv_out *o, const struct srv_req *r, unsigned flags, uint64_t off, uint32_t len)
 {
-	srv_chunk(o, r, flags, NBDP_REPLY_OFFSET_HOLE, 12);
+	blk_srv_chunk(o, r, flags, NBDP_REPLY_OFFSET_HOLE, 12);
 	thr_put_be64(o->head + NBDP_CHUNK_LEN, off);
 	thr_put_be32(o->head + NBDP_CHUNK_LEN + 8, len);
 	o->head_len += 12;
@@ -49,7 +49,7 @@ static bool is_hole(const struct srv_req *r, uint64_t off, uint32_t *len)
 		*len = (uint32_t)THR_MIN(*len, c->data_to - off);
 		return false;
 	}
-	if (srv_allocation(c->export, off, most, &n, &flags))
+	if (blk_srv_allocation(c->export, off, most, &n, &flags))
 		return false;
 	*len = (uint32_t)THR_MIN(*len, n);
 	if (flags & BLK_NBD_ZERO)
@@ -66,12 +66,12 @@ static void finish_with_data(struct srv_req *r, uint64_t off, uint32_t len)
 	int err = blk_pread(c->export->dev, off, r->buf, len);
 
 	if (err) {
-		srv_finish(r, srv_error(err));
+		blk_srv_finish(r, blk_srv_error(err));
 		return;
 	}
 	data_chunk(&r->out, r, NBDP_REPLY_DONE, off, len);
 	r->out.sent = done;
-	srv_queue(c, &r->out);
+	blk_srv_queue(c, &r->out);
 }
 
 static int send_piece(struct srv_req *r, uint64_t off, uint32_t *len, bool hole)
@@ -87,7 +87,7 @@ static int send_piece(struct srv_req *r, uint64_t off, uint32_t *len, bool hole)
 		data_chunk(&o, r, 0, off, *len);
 	}
 	if (!err)
-		srv_queue_wait(r->c, &o);
+		blk_srv_queue_wait(r->c, &o);
 	return err;
 }
 
@@ -107,7 +107,7 @@ static void read_chunks(struct srv_req *r)
 		err = send_piece(r, off, &len, hole);
 		off += len;
 	}
-	srv_finish(r, srv_error(err));
+	blk_srv_finish(r, blk_srv_error(err));
 }
 
 static void read_simple(struct srv_req *r)
@@ -116,7 +116,7 @@ static void read_simple(struct srv_req *r)
 	struct srv_out *o = &r->out;
 
 	if (err) {
-		srv_finish(r, srv_error(err));
+		blk_srv_finish(r, blk_srv_error(err));
 		return;
 	}
 	thr_put_be32(o->head, NBDP_SIMPLE_MAGIC);
@@ -126,18 +126,18 @@ static void read_simple(struct srv_req *r)
 	o->data = r->buf;
 	o->len = r->len;
 	o->sent = done;
-	srv_queue(r->c, o);
+	blk_srv_queue(r->c, o);
 }
 
-void srv_read(struct srv_req *r)
+void blk_srv_read(struct srv_req *r)
 {
 	if (!r->len) {
-		srv_finish(r, 0);
+		blk_srv_finish(r, 0);
 		return;
 	}
-	r->buf = srv_buf_get(r->c, THR_MIN(r->len, SRV_PIECE), &r->cls);
+	r->buf = blk_srv_buf_get(r->c, THR_MIN(r->len, SRV_PIECE), &r->cls);
 	if (!r->buf)
-		srv_finish(r, NBDP_ENOMEM);
+		blk_srv_finish(r, NBDP_ENOMEM);
 	else if (r->c->structured)
 		read_chunks(r);
 	else
@@ -145,28 +145,28 @@ void srv_read(struct srv_req *r)
 }
 
 /* Once the header is out there is no way to tell of an error but to hang up. */
-int srv_large_read(struct srv_conn *c, const struct srv_req *h)
+int blk_srv_large_read(struct srv_conn *c, const struct srv_req *h)
 {
 	struct blk *dev = c->export->dev;
 	uint8_t head[NBDP_SIMPLE_LEN];
 	unsigned cls;
-	void *buf = srv_buf_get(c, SRV_PIECE, &cls);
+	void *buf = blk_srv_buf_get(c, SRV_PIECE, &cls);
 	int err = buf ? blk_pread(dev, h->off, buf, SRV_PIECE) : -ENOMEM;
 	uint32_t at = 0;
 	int gone;
 
 	thr_put_be32(head, NBDP_SIMPLE_MAGIC);
-	thr_put_be32(head + 4, srv_error(err));
+	thr_put_be32(head + 4, blk_srv_error(err));
 	thr_put_be64(head + 8, h->cookie);
-	gone = srv_send(c, head, sizeof(head));
+	gone = blk_srv_send(c, head, sizeof(head));
 	while (!gone && !err && at < h->len) {
 		uint32_t n = THR_MIN(h->len - at, SRV_PIECE);
 
 		gone = at ? blk_pread(dev, h->off + at, buf, n) : 0;
 		if (!gone)
-			gone = srv_send(c, buf, n);
+			gone = blk_srv_send(c, buf, n);
 		at += n;
 	}
-	srv_buf_put(c, buf, cls);
+	blk_srv_buf_put(c, buf, cls);
 	return gone ? -EPROTO : 0;
 }

@@ -15,7 +15,7 @@
 
 #define VECS 64
 
-void srv_kill(struct srv_conn *c)
+void blk_srv_kill(struct srv_conn *c)
 {
 	c->dead = true;
 	(void)shutdown(c->fd, SHUT_RDWR);
@@ -34,7 +34,7 @@ static int64_t try_recv(struct srv_conn *c, struct thr_iov *v, unsigned n, enum 
 
 	*dir = THR_FD_IN;
 	if (c->tls)
-		return srv_tls_recv(c, v->base, v->len, dir);
+		return blk_srv_tls_recv(c, v->base, v->len, dir);
 	return result(recvmsg(c->fd, &m, MSG_DONTWAIT));
 }
 
@@ -44,7 +44,7 @@ static int64_t try_send(struct srv_conn *c, struct thr_iov *v, unsigned n, enum 
 
 	*dir = THR_FD_OUT;
 	if (c->tls)
-		return srv_tls_send(c, v, n, dir);
+		return blk_srv_tls_send(c, v, n, dir);
 	return result(sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
@@ -101,7 +101,7 @@ static int recv_rest(struct srv_conn *c, uint8_t *buf, size_t len)
 	return 0;
 }
 
-int srv_recv(struct srv_conn *c, void *buf, size_t len)
+int blk_srv_recv(struct srv_conn *c, void *buf, size_t len)
 {
 	uint8_t *to = (uint8_t *)buf;
 
@@ -127,7 +127,7 @@ int srv_recv(struct srv_conn *c, void *buf, size_t len)
 	return 0;
 }
 
-int srv_skip(struct srv_conn *c, uint64_t len)
+int blk_srv_skip(struct srv_conn *c, uint64_t len)
 {
 	uint8_t buf[512];
 	int err = 0;
@@ -135,7 +135,7 @@ int srv_skip(struct srv_conn *c, uint64_t len)
 	while (!err && len) {
 		size_t n = (size_t)THR_MIN(len, sizeof(buf));
 
-		err = srv_recv(c, buf, n);
+		err = blk_srv_recv(c, buf, n);
 		len -= n;
 	}
 	return err;
@@ -159,7 +159,7 @@ static int64_t send_some(struct srv_conn *c, struct thr_iov *v, unsigned n)
 	}
 }
 
-int srv_send(struct srv_conn *c, const void *buf, size_t len)
+int blk_srv_send(struct srv_conn *c, const void *buf, size_t len)
 {
 	struct thr_iov v = {(void *)(uintptr_t)buf, len};
 
@@ -226,7 +226,7 @@ static void flush(struct srv_conn *c)
 		}
 		n = send_some(c, v, gather(c, v));
 		if (n < 0)
-			srv_kill(c);
+			blk_srv_kill(c);
 		else
 			advance(c, (size_t)n);
 	}
@@ -240,10 +240,10 @@ static void flush_fiber(void *arg)
 	c->flush_due = false;
 	if (!c->sending)
 		flush(c);
-	srv_unbusy(c);
+	blk_srv_unbusy(c);
 }
 
-void srv_queue(struct srv_conn *c, struct srv_out *o)
+void blk_srv_queue(struct srv_conn *c, struct srv_out *o)
 {
 	o->next = NULL;
 	if (c->tx)
@@ -263,13 +263,13 @@ void srv_queue(struct srv_conn *c, struct srv_out *o)
 			return;
 		c->flush_due = false;
 		flush(c);
-		srv_unbusy(c);
+		blk_srv_unbusy(c);
 		return;
 	}
 	/* Replies that are sent may be those of the last request. */
 	c->busy++;
 	flush(c);
-	srv_unbusy(c);
+	blk_srv_unbusy(c);
 }
 
 static void wake_sender(struct srv_out *o)
@@ -277,13 +277,13 @@ static void wake_sender(struct srv_out *o)
 	thr_wait_wake((struct thr_wait *)o->arg);
 }
 
-void srv_queue_wait(struct srv_conn *c, struct srv_out *o)
+void blk_srv_queue_wait(struct srv_conn *c, struct srv_out *o)
 {
 	struct thr_wait w;
 
 	thr_wait_init(&w);
 	o->arg = &w;
 	o->sent = wake_sender;
-	srv_queue(c, o);
+	blk_srv_queue(c, o);
 	thr_wait_block(&w);
 }

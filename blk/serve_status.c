@@ -64,7 +64,7 @@ static int fill(struct list *l, const struct blk_nbd_context *m, const struct sr
 static int one_context(struct srv_req *r, unsigned id, unsigned flags)
 {
 	struct blk_nbd_context own;
-	const struct blk_nbd_context *m = srv_context(r->c->export, id, &own);
+	const struct blk_nbd_context *m = blk_srv_context(r->c->export, id, &own);
 	struct list l = {.p = (uint8_t *)r->buf};
 	struct srv_out o;
 	int err;
@@ -74,19 +74,19 @@ static int one_context(struct srv_req *r, unsigned id, unsigned flags)
 	if (err)
 		return err;
 	thr_put_be32(l.p, id);
-	srv_chunk(&o, r, flags, NBDP_REPLY_BLOCK_STATUS, 4 + 8 * l.n);
+	blk_srv_chunk(&o, r, flags, NBDP_REPLY_BLOCK_STATUS, 4 + 8 * l.n);
 	o.data = l.p;
 	o.len = 4 + 8 * (size_t)l.n;
-	srv_queue_wait(r->c, &o);
+	blk_srv_queue_wait(r->c, &o);
 	return 0;
 }
 
-void srv_status(struct srv_req *r)
+void blk_srv_status(struct srv_req *r)
 {
 	uint32_t left = r->c->contexts;
 	int err;
 
-	r->buf = srv_buf_get(r->c, 4 + 8 * (size_t)EXTENTS, &r->cls);
+	r->buf = blk_srv_buf_get(r->c, 4 + 8 * (size_t)EXTENTS, &r->cls);
 	err = r->buf ? 0 : -ENOMEM;
 	while (!err && left) {
 		unsigned id = (unsigned)__builtin_ctz(left);
@@ -95,7 +95,7 @@ void srv_status(struct srv_req *r)
 		err = one_context(r, id, left ? 0 : NBDP_REPLY_DONE);
 	}
 	if (err)
-		srv_finish(r, srv_error(err));
+		blk_srv_finish(r, blk_srv_error(err));
 	else
-		srv_req_put(r);
+		blk_srv_req_put(r);
 }

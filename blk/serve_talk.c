@@ -8,7 +8,7 @@
 #include "blk/serve.h"
 #include "cz/cz.h"
 
-uint32_t srv_error(int err)
+uint32_t blk_srv_error(int err)
 {
 	switch (-err) {
 	case 0:
@@ -37,7 +37,7 @@ uint32_t srv_error(int err)
 /* ---- replies --------------------------------------------------------------------------------
  */
 
-void srv_chunk(
+void blk_srv_chunk(
 	struct srv_out *o, const struct srv_req *r, unsigned flags, unsigned type, uint32_t len)
 {
 	uint8_t *p = o->head;
@@ -54,12 +54,12 @@ void srv_chunk(
 
 static void done(struct srv_out *o)
 {
-	srv_req_put(THR_CONTAINER(o, struct srv_req, out));
+	blk_srv_req_put(THR_CONTAINER(o, struct srv_req, out));
 }
 
 static void error_chunk(struct srv_out *o, const struct srv_req *r, uint32_t error)
 {
-	srv_chunk(o, r, NBDP_REPLY_DONE, NBDP_REPLY_ERROR, 6);
+	blk_srv_chunk(o, r, NBDP_REPLY_DONE, NBDP_REPLY_ERROR, 6);
 	thr_put_be32(o->head + NBDP_CHUNK_LEN, error);
 	thr_put_be16(o->head + NBDP_CHUNK_LEN + 4, 0);
 	o->head_len += 6;
@@ -75,7 +75,7 @@ static void simple_head(struct srv_out *o, const struct srv_req *r, uint32_t err
 	o->len = 0;
 }
 
-void srv_finish(struct srv_req *r, uint32_t error)
+void blk_srv_finish(struct srv_req *r, uint32_t error)
 {
 	struct srv_conn *c = r->c;
 	bool chunk = c->structured &&
@@ -84,11 +84,11 @@ void srv_finish(struct srv_req *r, uint32_t error)
 	if (chunk && error)
 		error_chunk(&r->out, r, error);
 	else if (chunk)
-		srv_chunk(&r->out, r, NBDP_REPLY_DONE, NBDP_REPLY_NONE, 0);
+		blk_srv_chunk(&r->out, r, NBDP_REPLY_DONE, NBDP_REPLY_NONE, 0);
 	else
 		simple_head(&r->out, r, error);
 	r->out.sent = done;
-	srv_queue(c, &r->out);
+	blk_srv_queue(c, &r->out);
 }
 
 /* ---- what has no data in the reply ----------------------------------------------------------
@@ -123,7 +123,7 @@ static void do_write(struct srv_req *r)
 
 	q.iov = &v;
 	q.niov = 1;
-	srv_finish(r, srv_error(write_data(r->c->export, &q)));
+	blk_srv_finish(r, blk_srv_error(write_data(r->c->export, &q)));
 }
 
 static int do_zero(struct srv_req *r)
@@ -156,7 +156,7 @@ static int do_cache(struct srv_req *r)
 	uint64_t end = r->off + r->len;
 	int err = 0;
 
-	r->buf = srv_buf_get(r->c, THR_MIN(r->len, SRV_PIECE), &r->cls);
+	r->buf = blk_srv_buf_get(r->c, THR_MIN(r->len, SRV_PIECE), &r->cls);
 	if (!r->buf)
 		return -ENOMEM;
 	for (uint64_t at = r->off; !err && at < end && !r->c->dead; at += SRV_PIECE)
@@ -171,10 +171,10 @@ static void run(void *arg)
 
 	switch (r->cmd) {
 	case NBDP_CMD_READ:
-		srv_read(r);
+		blk_srv_read(r);
 		return;
 	case NBDP_CMD_BLOCK_STATUS:
-		srv_status(r);
+		blk_srv_status(r);
 		return;
 	case NBDP_CMD_WRITE:
 		do_write(r);
@@ -192,7 +192,7 @@ static void run(void *arg)
 		err = do_cache(r);
 		break;
 	}
-	srv_finish(r, srv_error(err));
+	blk_srv_finish(r, blk_srv_error(err));
 }
 
 /* ---- judging --------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ static uint32_t judge(const struct srv_conn *c, const struct srv_req *r)
 		return NBDP_EINVAL;
 	if (r->flags & NBDP_CMD_DF && !c->structured)
 		return NBDP_EINVAL;
-	if (writes(r->cmd) && srv_read_only(c->export))
+	if (writes(r->cmd) && blk_srv_read_only(c->export))
 		return NBDP_EPERM;
 	if (r->cmd == NBDP_CMD_FLUSH)
 		return r->off || r->len ? NBDP_EINVAL : 0;
@@ -272,7 +272,7 @@ static void quiesce(struct srv_conn *c)
 
 static struct srv_req *take(struct srv_conn *c, const struct srv_req *h, size_t bytes)
 {
-	struct srv_req *r = srv_req_get(c, bytes);
+	struct srv_req *r = blk_srv_req_get(c, bytes);
 
 	if (!r)
 		return NULL;
@@ -288,12 +288,12 @@ static int refuse(struct srv_conn *c, const struct srv_req *h, uint32_t error)
 {
 	struct srv_req *r;
 
-	if (h->cmd == NBDP_CMD_WRITE && (h->len > SRV_SKIP_MAX || srv_skip(c, h->len)))
+	if (h->cmd == NBDP_CMD_WRITE && (h->len > SRV_SKIP_MAX || blk_srv_skip(c, h->len)))
 		return -EPROTO;
 	r = take(c, h, 0);
 	if (!r)
 		return -ENOMEM;
-	srv_finish(r, error);
+	blk_srv_finish(r, error);
 	return 0;
 }
 
@@ -310,16 +310,16 @@ static int large_write(struct srv_conn *c, struct srv_req *r)
 	while (left && !gone) {
 		v.len = THR_MIN(left, SRV_PIECE);
 		q.len = v.len;
-		gone = srv_recv(c, r->buf, v.len);
+		gone = blk_srv_recv(c, r->buf, v.len);
 		if (!gone && !err)
 			err = write_data(c->export, &q);
 		q.off += v.len;
 		left -= (uint32_t)v.len;
 	}
 	if (gone)
-		srv_req_put(r);
+		blk_srv_req_put(r);
 	else
-		srv_finish(r, srv_error(err));
+		blk_srv_finish(r, blk_srv_error(err));
 	return gone;
 }
 
@@ -332,18 +332,18 @@ static int start(struct srv_conn *c, const struct srv_req *h)
 	if (!r)
 		return -ENOMEM;
 	if (r->cmd == NBDP_CMD_WRITE) {
-		r->buf = srv_buf_get(c, THR_MAX(bytes, 1), &r->cls);
+		r->buf = blk_srv_buf_get(c, THR_MAX(bytes, 1), &r->cls);
 		if (r->buf && r->len > SRV_PIECE)
 			return large_write(c, r);
-		err = r->buf ? srv_recv(c, r->buf, r->len) : -ENOMEM;
+		err = r->buf ? blk_srv_recv(c, r->buf, r->len) : -ENOMEM;
 		if (err) {
-			srv_req_put(r);
+			blk_srv_req_put(r);
 			return err;
 		}
 	}
 	err = thr_spawn(thr_exec_self(), run, r);
 	if (err)
-		srv_finish(r, NBDP_ENOMEM);
+		blk_srv_finish(r, NBDP_ENOMEM);
 	return 0;
 }
 
@@ -368,23 +368,23 @@ static int next(struct srv_conn *c, const uint8_t *head)
 		return refuse(c, &h, error);
 	if (h.cmd == NBDP_CMD_READ && h.len > SRV_PIECE && !c->structured) {
 		quiesce(c);
-		return srv_large_read(c, &h);
+		return blk_srv_large_read(c, &h);
 	}
 	return start(c, &h);
 }
 
-void srv_talk(struct srv_conn *c)
+void blk_srv_talk(struct srv_conn *c)
 {
 	uint8_t head[NBDP_REQUEST_LEN];
 	int err;
 
 	do {
-		err = srv_recv(c, head, sizeof(head));
+		err = blk_srv_recv(c, head, sizeof(head));
 		if (!err)
 			err = next(c, head);
 	} while (!err && !c->dead);
 	/* Who says goodbye has all replies first; who breaks the protocol has not. */
 	if (err == -EPROTO)
-		srv_kill(c);
+		blk_srv_kill(c);
 	quiesce(c);
 }

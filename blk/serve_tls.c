@@ -239,7 +239,7 @@ static int shake_hands(struct srv_conn *c, SSL *ssl)
 	return res > 0 ? 0 : -EPROTO;
 }
 
-int srv_tls_start(struct srv_conn *c)
+int blk_srv_tls_start(struct srv_conn *c)
 {
 	struct stream *s = (struct stream *)thr_get(c->srv->o->mem, sizeof(*s), 16);
 	int err;
@@ -258,7 +258,7 @@ int srv_tls_start(struct srv_conn *c)
 	return err;
 }
 
-void srv_tls_end(struct srv_conn *c)
+void blk_srv_tls_end(struct srv_conn *c)
 {
 	struct stream *s = (struct stream *)c->tls;
 
@@ -273,14 +273,14 @@ void srv_tls_end(struct srv_conn *c)
 	c->tls = NULL;
 }
 
-int64_t srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir)
+int64_t blk_srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir)
 {
 	SSL *ssl = ((struct stream *)c->tls)->ssl;
 
 	return outcome(ssl, SSL_read(ssl, buf, (int)THR_MIN(len, 1u << 20)), dir);
 }
 
-int64_t srv_tls_send(
+int64_t blk_srv_tls_send(
 	struct srv_conn *c, const struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
 {
 	struct stream *s = (struct stream *)c->tls;

@@ -20,18 +20,18 @@ void blk_nbd_tls_close(struct blk_nbd_tls *t)
 	(void)t;
 }
 
-int srv_tls_start(struct srv_conn *c)
+int blk_srv_tls_start(struct srv_conn *c)
 {
 	(void)c;
 	return -ENOTSUP;
 }
 
-void srv_tls_end(struct srv_conn *c)
+void blk_srv_tls_end(struct srv_conn *c)
 {
 	(void)c;
 }
 
-int64_t srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir)
+int64_t blk_srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir *dir)
 {
 	(void)c;
 	(void)buf;
@@ -40,7 +40,7 @@ int64_t srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_dir 
 	return -ENOTSUP;
 }
 
-int64_t srv_tls_send(
+int64_t blk_srv_tls_send(
 	struct srv_conn *c, const struct thr_iov *v, unsigned n, enum thr_fd_dir *dir)
 {
 	(void)c;
