@@ -307,6 +307,7 @@ static void init(struct srv *s, const struct blk_nbd_server *o)
 	s->exec = thr_exec_self();
 	s->pool = thr_pool_self();
 	thr_mutex_init(&s->lock);
+	thr_mutex_init(&s->hint_lock);
 	thr_cond_init(&s->cond);
 }
 

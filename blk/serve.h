@@ -55,6 +55,13 @@ struct srv_req {
 	unsigned cls;
 };
 
+/* What is known to be data, and to be so until something is zeroed or trimmed. */
+struct srv_hint {
+	const struct blk_nbd_export *export;
+	uint64_t from, to;
+};
+#define SRV_HINTS 8
+
 struct srv {
 	const struct blk_nbd_server *o;
 	uint64_t memory;
@@ -71,6 +78,10 @@ struct srv {
 	int waiting[BLK_NBD_WAITING]; /* sockets, a ring */
 	unsigned wait_at, nwait;
 	bool ending;
+	struct thr_mutex hint_lock;
+	struct srv_hint hints[SRV_HINTS];
+	unsigned next_hint;
+	uint32_t forgot;  /* how often */
 	uint64_t give_up; /* when the connections that are left are cut */
 };
 
@@ -99,10 +110,9 @@ struct srv_conn {
 
 	unsigned busy; /* fibers and requests that use the connection */
 	unsigned inflight;
-	uint64_t bytes;              /* their cost */
-	struct thr_wait *room;       /* the receiver waits for less in flight */
-	struct thr_wait *quiet;      /* or for nothing to be busy */
-	uint64_t data_from, data_to; /* known to be data, the last that was asked about */
+	uint64_t bytes;         /* their cost */
+	struct thr_wait *room;  /* the receiver waits for less in flight */
+	struct thr_wait *quiet; /* or for nothing to be busy */
 	struct srv_req *spare;
 	void *kept[SRV_CLASSES]; /* buffers, linked through their first bytes */
 	size_t kept_bytes;
@@ -177,9 +187,11 @@ void blk_srv_read(struct srv_req *r);
 /* A simple reply to a read that is longer than a buffer, while nothing else is busy. */
 int blk_srv_large_read(struct srv_conn *c, const struct srv_req *h);
 void blk_srv_status(struct srv_req *r);
-/* What base:allocation says. */
-int blk_srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
-	uint32_t *flags);
+/* What base:allocation says; *n may be more than @len. May wait. */
+int blk_srv_allocation(
+	struct srv_conn *c, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+/* Something may have become zeroes. */
+void blk_srv_forget(struct srv_conn *c);
 
 /* ---- serve_tls.c ------------------------------------------------------------------------ */
 

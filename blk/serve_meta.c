@@ -51,16 +51,68 @@ const struct blk_nbd_context *blk_srv_context(
 	return own;
 }
 
-int blk_srv_allocation(const struct blk_nbd_export *e, uint64_t off, uint64_t len, uint64_t *n,
-	uint32_t *flags)
+/* ---- data that is known ------------------------------------------------------------------ */
+
+/* A file system may look for the end of data all the way, page by page, so its answers are
+ * kept for all connections. Only data: where a hole was, something may have been written. */
+#define ASK_ABOUT (1ull << 28)
+
+static bool find_hint(struct srv_conn *c, uint64_t off, uint64_t *n, uint32_t *forgot)
+{
+	struct srv *s = c->srv;
+	bool found = false;
+
+	thr_mutex_lock(&s->hint_lock);
+	for (unsigned i = 0; i < SRV_HINTS && !found; i++) {
+		const struct srv_hint *h = &s->hints[i];
+
+		found = h->export == c->export && off >= h->from && off < h->to;
+		*n = h->to - off;
+	}
+	*forgot = s->forgot;
+	thr_mutex_unlock(&s->hint_lock);
+	return found;
+}
+
+static void add_hint(struct srv_conn *c, uint64_t off, uint64_t n, uint32_t forgot)
+{
+	struct srv *s = c->srv;
+
+	thr_mutex_lock(&s->hint_lock);
+	if (s->forgot == forgot)
+		s->hints[s->next_hint++ % SRV_HINTS] =
+			(struct srv_hint){c->export, off, off + n};
+	thr_mutex_unlock(&s->hint_lock);
+}
+
+void blk_srv_forget(struct srv_conn *c)
+{
+	struct srv *s = c->srv;
+
+	thr_mutex_lock(&s->hint_lock);
+	s->forgot++;
+	memset(s->hints, 0, sizeof(s->hints));
+	thr_mutex_unlock(&s->hint_lock);
+}
+
+int blk_srv_allocation(
+	struct srv_conn *c, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags)
 {
 	struct blk_nbd_context own;
-	unsigned i = 0;
-	const struct blk_nbd_context *m = blk_srv_context(e, i, &own);
+	const struct blk_nbd_context *m = blk_srv_context(c->export, 0, &own);
+	uint64_t left = blk_size(c->export->dev) - off;
+	uint32_t forgot;
+	int err;
 
-	while (strcmp(m->name, BASE))
-		m = blk_srv_context(e, ++i, &own);
-	return m->status(m->arg, off, len, n, flags);
+	*flags = 0;
+	if (find_hint(c, off, n, &forgot))
+		return 0;
+	for (unsigned i = 1; strcmp(m->name, BASE); i++)
+		m = blk_srv_context(c->export, i, &own);
+	err = m->status(m->arg, off, THR_MIN(THR_MAX(len, ASK_ABOUT), left), n, flags);
+	if (!err && !*flags)
+		add_hint(c, off, *n, forgot);
+	return err;
 }
 
 /* ---- queries ------------------------------------------------------------------------------

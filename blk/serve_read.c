@@ -7,8 +7,7 @@
 
 #include "blk/serve.h"
 
-#define ASK_FROM  (64u << 10) /* bytes: shorter reads do not ask */
-#define ASK_ABOUT (1ull << 28)
+#define ASK_FROM (64u << 10) /* bytes: shorter reads do not ask */
 
 static void done(struct srv_out *o)
 {
@@ -34,29 +33,16 @@ static void hole_chunk(
 	o->head_len += 12;
 }
 
-/* Where the next piece of the read at @off ends, and whether it reads as zeroes. That
- * something is data is remembered, since a file system may look for its end all the way;
- * if it has become zeroes meanwhile, they are read and sent. */
+/* Where the next piece of the read at @off ends, and whether it reads as zeroes. */
 static bool is_hole(const struct srv_req *r, uint64_t off, uint32_t *len)
 {
-	struct srv_conn *c = r->c;
-	uint64_t n, most = THR_MIN(blk_size(c->export->dev) - off, ASK_ABOUT);
+	uint64_t n;
 	uint32_t flags;
 
-	if (*len < ASK_FROM)
-		return false;
-	if (off >= c->data_from && off < c->data_to) {
-		*len = (uint32_t)THR_MIN(*len, c->data_to - off);
-		return false;
-	}
-	if (blk_srv_allocation(c->export, off, most, &n, &flags))
+	if (*len < ASK_FROM || blk_srv_allocation(r->c, off, *len, &n, &flags))
 		return false;
 	*len = (uint32_t)THR_MIN(*len, n);
-	if (flags & BLK_NBD_ZERO)
-		return true;
-	c->data_from = off;
-	c->data_to = off + n;
-	return false;
+	return flags & BLK_NBD_ZERO;
 }
 
 /* The rest of the read in one chunk, which is sent while others go on. */

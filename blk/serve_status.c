@@ -39,6 +39,14 @@ static bool add(struct list *l, uint64_t bytes, uint32_t flags)
 	return true;
 }
 
+static int ask(struct srv_conn *c, const struct blk_nbd_context *m, uint64_t off, uint64_t len,
+	uint64_t *n, uint32_t *flags)
+{
+	if (!strcmp(m->name, "base:allocation"))
+		return blk_srv_allocation(c, off, len, n, flags);
+	return m->status(m->arg, off, len, n, flags);
+}
+
 static int fill(struct list *l, const struct blk_nbd_context *m, const struct srv_req *r)
 {
 	uint64_t off = r->off, end = r->off + r->len;
@@ -46,7 +54,7 @@ static int fill(struct list *l, const struct blk_nbd_context *m, const struct sr
 	while (off < end && !r->c->dead) {
 		uint64_t n;
 		uint32_t flags;
-		int err = m->status(m->arg, off, end - off, &n, &flags);
+		int err = ask(r->c, m, off, end - off, &n, &flags);
 
 		if (err)
 			return err;

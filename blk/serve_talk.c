@@ -103,9 +103,11 @@ static struct blk_req request(const struct srv_req *r)
 	};
 }
 
-static int write_data(const struct blk_nbd_export *e, const struct blk_req *q)
+static int write_data(struct srv_conn *c, const struct blk_req *q)
 {
+	const struct blk_nbd_export *e = c->export;
 	struct blk_req zero = *q;
+	int err;
 
 	if (!e->detect || !q->len || !cz_is_zero(q->iov->base, (size_t)q->len))
 		return blk_pwritev(e->dev, q);
@@ -113,7 +115,9 @@ static int write_data(const struct blk_nbd_export *e, const struct blk_req *q)
 	zero.niov = 0;
 	if (e->detect == BLK_NBD_DETECT_UNMAP)
 		zero.flags |= BLK_UNMAP;
-	return blk_zero(e->dev, &zero);
+	err = blk_zero(e->dev, &zero);
+	blk_srv_forget(c);
+	return err;
 }
 
 static void do_write(struct srv_req *r)
@@ -123,7 +127,7 @@ static void do_write(struct srv_req *r)
 
 	q.iov = &v;
 	q.niov = 1;
-	blk_srv_finish(r, blk_srv_error(write_data(r->c->export, &q)));
+	blk_srv_finish(r, blk_srv_error(write_data(r->c, &q)));
 }
 
 static int do_zero(struct srv_req *r)
@@ -181,9 +185,11 @@ static void run(void *arg)
 		return;
 	case NBDP_CMD_WRITE_ZEROES:
 		err = do_zero(r);
+		blk_srv_forget(r->c);
 		break;
 	case NBDP_CMD_TRIM:
 		err = do_trim(r);
+		blk_srv_forget(r->c);
 		break;
 	case NBDP_CMD_FLUSH:
 		err = blk_flush(r->c->export->dev);
@@ -312,7 +318,7 @@ static int large_write(struct srv_conn *c, struct srv_req *r)
 		q.len = v.len;
 		gone = blk_srv_recv(c, r->buf, v.len);
 		if (!gone && !err)
-			err = write_data(c->export, &q);
+			err = write_data(c, &q);
 		q.off += v.len;
 		left -= (uint32_t)v.len;
 	}
