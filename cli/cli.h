@@ -130,7 +130,7 @@ const struct fmt_secrets *cli_secrets(void);
 void cli_secrets_wipe(void);
 
 /* What a --object of type tls-creds-x509 or tls-creds-psk says, whose options it takes; 0 or
- * 1 after a message (serve_tls.c). */
+ * 1 after a message (object_tls.c). */
 int cli_tls_add(struct cli_opts *l, const char *type);
 /* The options of one, with its type as "qom-type"; NULL. */
 const struct blk_opts *cli_tls_find(const char *id);
