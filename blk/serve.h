@@ -23,6 +23,7 @@
 #define SRV_INFLIGHT 128          /* requests */
 #define SRV_COST     (8u << 10)   /* what a request takes beside its data */
 #define SRV_KEEP     (1u << 20)   /* in buffers that a connection keeps for its next requests */
+#define SRV_BACKLOG  (256u << 10) /* queued: no further request is taken */
 #define SRV_FLUSH    (128u << 10) /* queued: sent at once */
 #define SRV_RX       4096u
 #define SRV_OPT_MAX  (64u << 10)

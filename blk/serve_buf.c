@@ -62,6 +62,8 @@ static bool has_room(struct srv_conn *c, uint32_t cost)
 
 	if (c->inflight && (c->inflight >= SRV_INFLIGHT || c->bytes + cost > SRV_WINDOW))
 		return false;
+	if (c->inflight && c->tx_bytes >= SRV_BACKLOG)
+		return false;
 	used = __atomic_add_fetch(&s->used, cost, __ATOMIC_RELAXED);
 	if (used <= s->memory || !c->inflight)
 		return true;
