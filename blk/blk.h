@@ -262,6 +262,87 @@ int blk_nbd_list(const struct blk_open *o,
 	struct blk_err *err);
 #endif
 
+/* ---- serving by NBD (CONFIG_BLK_NBD_SERVER) -------------------------------------------
+ * https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md, fixed newstyle. */
+
+#ifndef CONFIG_THR_NONE
+/* A metadata context of block status. */
+struct blk_nbd_context {
+	const char *name; /* "base:allocation", "qemu:dirty-bitmap:NAME"; has a colon */
+	/* Says what @flags hold for @off, and for how many bytes from there on they do: *n,
+	 * at least 1, and more than @len is allowed. May wait; many may ask at a time. */
+	int (*status)(void *arg, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+	void *arg;
+};
+#define BLK_NBD_CONTEXTS_MAX 32
+
+/* Flags of base:allocation. */
+#define BLK_NBD_HOLE (1u << 0)
+#define BLK_NBD_ZERO (1u << 1)
+
+/* What becomes of writes of zeroes only. */
+enum blk_nbd_detect { BLK_NBD_DETECT_OFF, BLK_NBD_DETECT_ON, BLK_NBD_DETECT_UNMAP };
+
+struct blk_nbd_export {
+	struct blk *dev;         /* stays the caller's */
+	const char *name;        /* "" is the default export */
+	const char *description; /* or NULL */
+	bool read_only;          /* for everyone; so is what is not open for writing */
+	bool keep_space;         /* trim does nothing, and zeroes stay allocated */
+	enum blk_nbd_detect detect;
+	/* Where base:allocation is not among them, it is told from blk_status(). */
+	const struct blk_nbd_context *contexts;
+	unsigned ncontexts;
+};
+
+struct blk_nbd_tls;
+
+struct blk_nbd_server {
+	const struct blk_nbd_export *exports;
+	unsigned nexports;
+	const int *fds; /* listening sockets, which stay the caller's */
+	unsigned nfds;
+	int stop_fd;             /* the server ends when it is readable; -1: none */
+	unsigned clients;        /* connections served at a time; 0: BLK_NBD_CLIENTS_MAX */
+	bool persistent;         /* else it ends when the last client has gone */
+	uint64_t memory;         /* bytes of data in flight; 0: 64 MiB */
+	struct blk_nbd_tls *tls; /* NULL: none; else nobody is served without it */
+	const struct thr_alloc *mem;
+};
+/* Each connection takes up to 2 MiB of memory, whatever it has not been given of @memory.
+ * Those over @clients wait, BLK_NBD_WAITING of them; more are closed at once. */
+#define BLK_NBD_CLIENTS_MAX 256
+#define BLK_NBD_WAITING     64
+
+/* Serves until told to stop, or until the last client that had chosen an export has gone;
+ * requests under way then end first, and clients have two seconds to take the replies.
+ * Nothing is flushed. Called from a fiber; connections are spread over the executors of
+ * its pool. A client that breaks the protocol is disconnected; one that has chosen no
+ * export after ten seconds too. Flushes cover what was written on any connection. */
+int blk_nbd_serve(const struct blk_nbd_server *s, struct blk_err *err);
+/* Serves the one connection @fd, a connected stream socket, on the caller's executor, and
+ * returns when it has ended. @fd is closed. */
+int blk_nbd_serve_one(const struct blk_nbd_server *s, int fd);
+
+/* Listening sockets. An old socket file that nobody listens on is replaced. A @host of
+ * NULL is the loopback, "" every address; *n sockets, at most @max. May wait. */
+int blk_nbd_listen_unix(const char *path, int *fd, struct blk_err *err);
+int blk_nbd_listen_tcp(const char *host, const char *port, int *fds, unsigned max, unsigned *n,
+	struct blk_err *err);
+
+/* Credentials for TLS (CONFIG_BLK_NBD_SERVER_TLS), in a folder and under the names that
+ * QEMU's objects use: ca-cert.pem, server-cert.pem, server-key.pem; keys.psk. */
+struct blk_nbd_tls_open {
+	const char *dir;
+	bool psk;         /* shared keys; else X.509 */
+	bool verify_peer; /* X.509: clients need a certificate of that authority */
+	const struct thr_alloc *mem;
+};
+int blk_nbd_tls_open(
+	struct blk_nbd_tls **out, const struct blk_nbd_tls_open *o, struct blk_err *err);
+void blk_nbd_tls_close(struct blk_nbd_tls *t); /* may be NULL */
+#endif
+
 uint64_t blk_size(const struct blk *b);
 /* Whether both are the same object in the host: the same device and inode. */
 bool blk_same(struct blk *a, struct blk *b);

@@ -37,6 +37,7 @@ int cli_resize(int argc, char **argv);
 int cli_measure(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_io(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 
 /* ---- error.c: one sentence on stderr, and 1 ------------------------------------- */
 
@@ -129,6 +130,12 @@ extern bool cli_untrusted;
 int cli_object_add(const char *arg);
 const struct fmt_secrets *cli_secrets(void);
 void cli_secrets_wipe(void);
+
+/* What a --object of type tls-creds-x509 or tls-creds-psk says, whose options it takes; 0 or
+ * 1 after a message (object_tls.c). */
+int cli_tls_add(struct cli_opts *l, const char *type);
+/* The options of one, with its type as "qom-type"; NULL. */
+const struct blk_opts *cli_tls_find(const char *id);
 
 /* ---- open.c ------------------------------------------------------------------------- */
 

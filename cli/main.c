@@ -66,6 +66,12 @@ const char *cli_prog = "platter";
 		"[-c count] [-d depth] [-f fmt] [--flush-interval=n] [-i aio] [-n] "           \
 		"[--no-drain] [-o offset] [--pattern=byte] [-q] [-s buffer_size] "             \
 		"[-S step_size] [-t cache] [-w] [-U] [--threads n] filename"},
+#define ROW_SERVE                                                                              \
+	{"serve", cli_serve,                                                                   \
+		"[-k path] [-p port] [-b address] [-f fmt] [-r] [-t] [-e clients] [-x name] "  \
+		"[-D text] [-l snapshot] [-A] [-B bitmap] [--cache=cache] [--aio=aio] "        \
+		"[--discard=mode] [--detect-zeroes=mode] [--tls-creds=id] [--fork] "           \
+		"[--pid-file=path] [-v] [--threads n] filename | -L"},
 
 static const struct cli_command commands[] = {
 #ifdef CONFIG_CLI_AMEND
@@ -106,6 +112,9 @@ static const struct cli_command commands[] = {
 #endif
 #ifdef CONFIG_CLI_RESIZE
 													ROW_RESIZE
+#endif
+#ifdef CONFIG_CLI_SERVE
+														ROW_SERVE
 #endif
 	{NULL, NULL, NULL},
 };
@@ -209,6 +218,10 @@ static int run_link(const char *name, int argc, char **argv)
 #ifdef CONFIG_CLI_IO
 	if (!strcmp(name, "qemu-io"))
 		return cli_done(cli_io(argc, argv));
+#endif
+#ifdef CONFIG_CLI_SERVE
+	if (!strcmp(name, "qemu-nbd"))
+		return cli_done(cli_serve(argc, argv));
 #endif
 	(void)argc;
 	(void)argv;

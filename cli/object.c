@@ -211,6 +211,8 @@ int cli_object_add(const char *arg)
 
 	if (!ret) {
 		type = type_of(&l);
+		if (type && !strncmp(type, "tls-creds-", 10))
+			return cli_tls_add(&l, type);
 		if (!type || strcmp(type, "secret"))
 			ret = cli_error("Parameter 'qom-type' does not accept value '%s'",
 				type ? type : "");

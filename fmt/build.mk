@@ -28,6 +28,7 @@ fmt-$(CONFIG_FMT_OP_MAP) += op/map.o
 fmt-$(CONFIG_FMT_OP_RESIZE) += op/resize.o
 fmt-$(CONFIG_FMT_OP_MEASURE) += op/measure.o
 fmt-$(CONFIG_FMT_OP_BENCH) += op/bench.o
+fmt-$(CONFIG_FMT_OP_SERVE) += op/serve.o
 
 include $(srctree)/fmt/cow/build.mk
 include $(srctree)/fmt/luks/build.mk

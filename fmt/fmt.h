@@ -99,6 +99,7 @@ struct fmt_info;
 struct fmt_check;
 struct fmt_layout;
 struct fmt_sink;
+struct fmt_bitmap;
 
 enum fmt_opt_type { FMT_OPT_BOOL, FMT_OPT_SIZE, FMT_OPT_NUMBER, FMT_OPT_STRING };
 
@@ -127,6 +128,9 @@ struct fmt_driver {
 	 * where such an image has none. NULL: the format has none. */
 	int (*bitmaps)(
 		struct blk *image, uint32_t cluster, uint64_t *bytes, struct blk_err *err);
+	/* As fmt_bitmap_open(); @m has mem and size already. NULL: the format has none. */
+	int (*bitmap)(
+		struct blk *image, const char *name, struct fmt_bitmap *m, struct blk_err *err);
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
@@ -449,6 +453,32 @@ struct fmt_bench {
 };
 /* Stops at the first error. A request that passes the end fails with -EINVAL. */
 int fmt_bench(struct fmt_bench *b, struct blk_err *err);
+
+/* ---- for NBD servers (CONFIG_FMT_OP_SERVE): status() of struct blk_nbd_context ------- */
+
+/* Both with the image as arg: "base:allocation", holes of the host shown;
+ * "qemu:allocation-depth", 0 where nothing is allocated, 1 for the image itself, 2 for the
+ * one below it and so on. */
+int fmt_nbd_allocation(void *image, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+int fmt_nbd_depth(void *image, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+
+/* A persistent dirty bitmap, in memory, as it is in the image now. */
+struct fmt_bitmap {
+	uint8_t *bits;
+	size_t bytes;
+	unsigned granularity_bits;
+	uint64_t size; /* of the image */
+	const struct thr_alloc *mem;
+};
+#define FMT_BITMAP_MAX (256u << 20) /* bytes; larger ones are refused */
+/* -ENOENT where there is none of that name; -EINVAL where it is not valid: an image that
+ * is open for writing has none that is. */
+int fmt_bitmap_open(
+	struct fmt_bitmap *m, struct blk *image, const char *name, struct blk_err *err);
+void fmt_bitmap_close(struct fmt_bitmap *m);
+/* "qemu:dirty-bitmap:NAME", with a struct fmt_bitmap as arg. */
+#define FMT_NBD_DIRTY (1u << 0)
+int fmt_nbd_dirty(void *bitmap, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
 
 /* Changes the virtual size. @shrink must be set to make it smaller. */
 int fmt_resize(struct blk *image, uint64_t size, bool shrink, enum blk_prealloc p,

@@ -26,7 +26,7 @@ TIME_firmware := 300
 
 # thr
 unit-y += thr_base thr_none
-thr-tests := thr_fiber thr_exec thr_lock thr_seq thr_group thr_offload
+thr-tests := thr_fiber thr_exec thr_lock thr_seq thr_group thr_offload thr_fd
 unit-$(CONFIG_THR_FIBERS) += $(thr-tests)
 perf-$(CONFIG_THR_FIBERS) += thr
 vg-y += thr_base thr_none $(if $(CONFIG_THR_FIBERS),$(thr-tests))
@@ -72,6 +72,12 @@ TIME_nbd := 120
 TIME_nbd_ends := 120
 perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
+unit-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
+tsan-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve
+perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
+tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
+interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve
+TIME_serve := 240
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
@@ -208,6 +214,7 @@ fuzz-$(fuzz-on) += qcow2 probe words $(if $(CONFIG_CZ_DEFLATE)$(CONFIG_CZ_ZSTD),
 fuzz-$(call on,$(fuzz-all) FMT_COW_WRITE FMT_OP_RESIZE BLK_MEM_SPARSE) += cow
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
+fuzz-$(call on,$(fuzz-all) BLK_NBD_SERVER) += nbd_serve
 
 # cli
 unit-$(CONFIG_CLI) += cli_args

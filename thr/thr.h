@@ -261,6 +261,32 @@ int thr_source_add(struct thr_exec *e, struct thr_source *s);
  * behalf of the executor watches it and leaves the reading to it. */
 int thr_exec_wake_fd(struct thr_exec *e);
 
+/* ---- waiting for descriptors --------------------------------------------- */
+
+enum thr_fd_dir { THR_FD_IN, THR_FD_OUT };
+
+/* A descriptor (socket, eventfd, signalfd, timerfd; not of a regular file) that fibers of
+ * one executor wait for. It is non-blocking: try first, wait when that gives EAGAIN, and
+ * then try again, for a wait may end without anything being there. All calls are made by
+ * fibers of the executor that opened it. */
+struct thr_fd {
+	int fd;
+	bool ready[2]; /* since the last wait */
+	bool hung_up;
+	bool cancelled;
+	struct thr_wait *waiter[2];
+	struct thr_source *src;
+};
+/* @fd stays the caller's, who closes it after thr_fd_close(). -EPERM for a regular file. */
+int thr_fd_open(struct thr_fd *f, int fd);
+/* Nobody waits for it. */
+void thr_fd_close(struct thr_fd *f);
+/* Waits until there is something to read, or the other side has gone; or room to write.
+ * One fiber for each direction. 0, or -ECANCELED. */
+int thr_fd_wait(struct thr_fd *f, enum thr_fd_dir dir);
+/* Ends the waits, and those to come. Does not wait. */
+void thr_fd_cancel(struct thr_fd *f);
+
 #ifdef __cplusplus
 }
 #endif

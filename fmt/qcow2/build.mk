@@ -8,6 +8,7 @@ fmt-y += $(if $(CONFIG_FMT_LUKS),qcow2/crypt.o,qcow2/nocrypt.o)
 fmt-$(CONFIG_BLK_ERR_TEXT) += qcow2/features.o
 fmt-$(CONFIG_HOSTED) += qcow2/info.o qcow2/open_opts.o qcow2/data_open.o
 fmt-$(CONFIG_FMT_QCOW2_TABLES) += qcow2/snapshot.o qcow2/bitmap.o qcow2/refcount.o
+fmt-$(call on,FMT_OP_SERVE FMT_QCOW2_TABLES) += qcow2/bitmap_load.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/measure.o
 fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/create_head.o \
 	$(if $(CONFIG_FMT_LUKS),qcow2/create_crypt.o,qcow2/create_nocrypt.o)

@@ -271,6 +271,7 @@ const struct fmt_driver fmt_qcow2_driver = {
 	.props = qcow2_props,
 	.select = qcow2_snapshot_select,
 	.open_opts = qcow2_open_opts,
+	.bitmap = qcow2_bitmap_load,
 #endif
 #ifdef CONFIG_FMT_QCOW2_WRITE
 	.empty = qcow2_empty,

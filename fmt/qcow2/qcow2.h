@@ -392,6 +392,14 @@ int qcow2_bitmaps_walk(struct qcow2 *q,
 	int (*fn)(void *ctx, const struct qcow2_bitmap *m, struct blk_err *err), void *ctx,
 	struct blk_err *err);
 
+#if defined(CONFIG_FMT_OP_SERVE) && defined(CONFIG_FMT_QCOW2_TABLES)
+/* bitmap_load.c */
+int qcow2_bitmap_load(
+	struct blk *b, const char *name, struct fmt_bitmap *m, struct blk_err *err);
+#else
+#define qcow2_bitmap_load NULL
+#endif
+
 /* ---- create*.c, check*.c ---- */
 
 int qcow2_create(struct blk *file, const struct fmt_create *c, struct blk_err *err);

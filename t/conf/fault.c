@@ -494,7 +494,7 @@ static bool wanted(const struct geo *g, const struct fault_case *fc)
 		return false;
 	if (fc->flags & FAULT_QCOW2 && !g->cluster_bits && !g->version)
 		return false;
-	if (fc->flags & FAULT_DAMAGED && !g->cluster_bits)
+	if (fc->flags & (FAULT_DAMAGED | FAULT_PACKED) && !g->cluster_bits)
 		return false;
 	/* Under valgrind: the one that has most in it. */
 	return !w || !*w || g->flags & GEO_LAZY;

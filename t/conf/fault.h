@@ -44,6 +44,7 @@ enum fault_case_flags {
 	FAULT_READ_ONLY = 1u << 6, /* opened for reading */
 	FAULT_REPAIR = 1u << 7,    /* opened for repair */
 	FAULT_NO_COUNTS = 1u << 8, /* all reference counts are lost */
+	FAULT_PACKED = 1u << 9,    /* not for formats that store nothing compressed */
 };
 
 struct fault_case {

@@ -13,6 +13,7 @@
 #include "cli/human.c"
 #include "cli/json.c"
 #include "cli/object.c"
+#include "cli/object_tls.c"
 
 const char *cli_prog = "test";
 
