@@ -12,7 +12,7 @@
 static struct cli_opts objects[OBJECTS];
 static unsigned count;
 
-static int keep(struct cli_opts *l, const char *type)
+static int keep_tls(struct cli_opts *l, const char *type)
 {
 	static const char *const known[] = {"qom-type", "id", "dir", "endpoint", "verify-peer",
 		"username", "priority", "sanity-check", NULL};
@@ -44,7 +44,7 @@ static int keep(struct cli_opts *l, const char *type)
 
 int cli_tls_add(struct cli_opts *l, const char *type)
 {
-	int ret = keep(l, type);
+	int ret = keep_tls(l, type);
 
 	if (ret)
 		cli_opts_free(l);
