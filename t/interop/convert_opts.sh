@@ -110,6 +110,5 @@ check 'what was there stays' qemu-io -c 'read -P 9 3M 64k' dst.q
 create -f qcow2 -b half.q -F qcow2 back.q 4M
 says 1 "cannot be used with a target that has a backing" convert -n --target-is-zero -O qcow2 half.q back.q
 says 1 '--bitmaps is not supported' convert --bitmaps -O qcow2 half.q out
-says 1 '-l is not supported' convert -l snap -O qcow2 half.q out
 
 done_testing
