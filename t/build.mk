@@ -187,6 +187,7 @@ TIME_qcow2_order := 120
 crash-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_INFO \
 	FMT_OP_COMMIT FMT_OP_RESIZE BLK_LOG BLK_ERR_TEXT THR_FIBERS HOSTED
 crash-on := $(call on,$(crash-needs))
+t-$(if $(crash-on),$(CONFIG_FMT_LUKS)) += crash/luks.o
 t-$(crash-on) += $(addprefix crash/,model.o record.o rows.o state.o store.o verify.o work.o)
 crash-$(crash-on) += crash
 interop-$(call on,FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK BLK_FILE CLI_IO CLI_BENCH CLI_CONVERT CLI_CHECK) += kill

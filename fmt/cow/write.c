@@ -225,6 +225,11 @@ int cow_write_open(struct cow *c, struct blk_err *err)
 	if (code)
 		return blk_fail(err, code, BLK_E_SYS, 0, 0);
 	c->attached = true;
+	/* What those who had it open before have written may not be durable yet; who reads
+	 * it now, and flushes, relies on it. */
+	fmt_cache_lock(c->cache);
+	fmt_cache_wrote(c->cache, c->blk.file);
+	fmt_cache_unlock(c->cache);
 	c->blk.ops = &cow_rw_ops;
 	return 0;
 }

@@ -94,9 +94,15 @@ static bool one_state(struct run *r, const struct cut *cut, bool loud)
 
 /* ---- modes ---------------------------------------------------------------------------- */
 
+/* One cut of so many is taken. */
+static unsigned one_of(const struct run *r)
+{
+	return r->c.row->slow ? r->c.row->slow : 1;
+}
+
 static bool sample(struct run *r)
 {
-	uint64_t total = r->a->states ? r->a->states : 250, i;
+	uint64_t total = (r->a->states ? r->a->states : 250) / one_of(r), i;
 
 	for (i = 0; i < total; i++) {
 		struct cut cut = {
@@ -113,7 +119,7 @@ static bool sample(struct run *r)
 
 static bool every_prefix(struct run *r)
 {
-	for (size_t i = 0; i < r->c.rec.nevents; i++)
+	for (size_t i = 0; i < r->c.rec.nevents; i += one_of(r))
 		for (unsigned mode = MODE_ALL; mode <= MODE_NONE; mode++) {
 			struct cut cut = {.at = r->c.rec.event[i], .mode = mode, .sub = i};
 
@@ -125,7 +131,7 @@ static bool every_prefix(struct run *r)
 
 static bool exhaustive(struct run *r)
 {
-	for (size_t i = 0; i < r->c.rec.nevents; i++) {
+	for (size_t i = 0; i < r->c.rec.nevents; i += one_of(r)) {
 		uint64_t at = r->c.rec.event[i];
 		unsigned n = THR_MIN(state_maybe(&r->c, at), SUBSETS);
 		struct cut cut = {.at = at, .mode = MODE_SUBSET, .bits = true};

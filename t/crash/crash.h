@@ -51,13 +51,13 @@ struct crash_row {
 	uint32_t grain;     /* bytes that are torn together; 0: a sector */
 	uint64_t file_size; /* ROW_FIXED_FILE */
 	unsigned flags;     /* enum row_flags */
+	unsigned slow;      /* keys are derived to open it: one cut of so many is taken; or 0 */
 
 	/* What the format needs besides, each may be NULL. The defaults make and open an
 	 * image on DEV_IMAGE alone. @open owns the devices once it has succeeded; those
-	 * that are NULL the row does not have. */
+	 * that are NULL the row does not have. @make may close one, and set it to NULL. */
 	bool second; /* it has a DEV_SECOND */
-	int (*make)(
-		const struct crash_row *r, struct blk *const dev[DEVS], struct blk_err *err);
+	int (*make)(const struct crash_row *r, struct blk *dev[DEVS], struct blk_err *err);
 	int (*open_image)(struct blk **out, const struct crash_row *r,
 		struct blk *const dev[DEVS], unsigned blk_flags, unsigned flags,
 		struct blk_err *err);
@@ -65,6 +65,16 @@ struct crash_row {
 	int (*amend)(struct blk *image, uint32_t random, struct blk_err *err);
 };
 extern const struct crash_row crash_rows[]; /* ends with one without a name */
+
+/* Of rows with LUKS (luks.c): the password is secret "s", and "t" comes and goes. */
+extern const struct fmt_secrets crash_luks_secrets;
+int crash_luks_make(const struct crash_row *r, struct blk *dev[DEVS], struct blk_err *err);
+int crash_luks_open(struct blk **out, const struct crash_row *r, struct blk *const dev[DEVS],
+	unsigned blk_flags, unsigned flags, struct blk_err *err);
+int crash_luks_open_qcow2(struct blk **out, const struct crash_row *r,
+	struct blk *const dev[DEVS], unsigned blk_flags, unsigned flags, struct blk_err *err);
+int crash_luks_amend(struct blk *image, uint32_t random, struct blk_err *err);
+int crash_luks_amend_qcow2(struct blk *image, uint32_t random, struct blk_err *err);
 
 /* ---- the model: what sectors may hold ----------------------------------------------- */
 

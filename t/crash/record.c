@@ -130,8 +130,7 @@ static struct blk_opts opts_of(const struct blk_opt v[OPTS])
 	return o;
 }
 
-static int make_image(
-	const struct crash_row *r, struct blk *const dev[DEVS], struct blk_err *err)
+static int make_image(const struct crash_row *r, struct blk *dev[DEVS], struct blk_err *err)
 {
 	struct blk_opts opts = opts_of(r->create);
 	struct fmt_create f = {
@@ -144,6 +143,7 @@ static int make_image(
 				  : r->base_format ? r->base_format
 						   : "raw",
 		.unsafe_backing = true,
+		.data = dev[DEV_SECOND],
 		.opts = &opts,
 		.secrets = r->secrets,
 		.mem = &thr_heap,
@@ -197,6 +197,7 @@ static int open_image(struct blk **out, const struct crash_row *r, struct blk *c
 		.flags = flags,
 		.opts = &opts,
 		.secrets = r->secrets,
+		.data = dev[DEV_SECOND],
 		.mem = &thr_heap,
 	};
 

@@ -14,6 +14,11 @@
 #define BITS(n)    {"refcount_bits", n}
 #define LAZY       {"lazy_refcounts", "on"}
 #define EXTENDED   {"extended_l2", "on"}
+#define ENCRYPT                                                                                \
+	{"encrypt.format", "luks"}, {"encrypt.key-secret", "s"},                               \
+	{                                                                                      \
+		"encrypt.iter-time", "1"                                                       \
+	}
 /* clang-format on */
 
 const struct crash_row crash_rows[] = {
@@ -139,5 +144,89 @@ const struct crash_row crash_rows[] = {
 		.backing = 400 * K,
 		.flags = QCOW2 | ROW_COMMIT,
 	},
+#ifdef CONFIG_FMT_QCOW2_COMPRESS
+	{
+		.name = "compressed",
+		.format = "qcow2",
+		.create = {CLUSTER("4096")},
+		.size = 600 * K,
+		.flags = QCOW2 | ROW_COMPRESS,
+	},
+	{
+		.name = "compressed-backing",
+		.format = "qcow2",
+		.create = {V2, CLUSTER("2048")},
+		.size = 300 * K,
+		.backing = 200 * K,
+		.flags = QCOW2 | ROW_COMPRESS | ROW_COMMIT,
+	},
+#endif
+	{
+		.name = "data-file",
+		.format = "qcow2",
+		.create = {CLUSTER("4096"), {"data_file", "second"}},
+		.size = 600 * K,
+		.second = true,
+		.flags = QCOW2,
+	},
+	{
+		.name = "data-file-raw",
+		.format = "qcow2",
+		.create = {CLUSTER("4096"), {"data_file", "second"}, {"data_file_raw", "on"}},
+		.size = 600 * K,
+		.second = true,
+		.flags = QCOW2,
+	},
+#ifdef CONFIG_FMT_COW_WRITE
+	{
+		.name = "cow",
+		.format = "cow",
+		.size = 900 * K,
+		.flags = QCOW2,
+	},
+	{
+		.name = "cow-v2-backing",
+		.format = "cow",
+		.create = {{"version", "2"}},
+		.size = 500 * K,
+		.backing = 400 * K,
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+#endif
+#ifdef CONFIG_FMT_LUKS
+	{
+		.name = "luks",
+		.format = "luks",
+		.create = {{"key-secret", "s"}, {"iter-time", "1"}},
+		.size = 300 * K,
+		.make = crash_luks_make,
+		.open_image = crash_luks_open,
+		.amend = crash_luks_amend,
+		.slow = 4,
+	},
+	{
+		.name = "qcow2-luks",
+		.format = "qcow2",
+		.create = {CLUSTER("4096"), ENCRYPT},
+		.secrets = &crash_luks_secrets,
+		.size = 300 * K,
+		.open_image = crash_luks_open_qcow2,
+		.amend = crash_luks_amend_qcow2,
+		.slow = 4,
+		.flags = QCOW2,
+	},
+	{
+		.name = "qcow2-luks-backing",
+		.format = "qcow2",
+		.create = {V2, CLUSTER("2048"), ENCRYPT},
+		.secrets = &crash_luks_secrets,
+		.size = 200 * K,
+		.backing = 100 * K,
+		.open_image = crash_luks_open_qcow2,
+		.amend = crash_luks_amend_qcow2,
+		.slow = 4,
+		.flags = QCOW2,
+	},
+#endif
 	{.name = NULL},
 };

@@ -33,7 +33,7 @@ state()
 }
 
 for row in $("$crash" --list); do
-	case $row in raw* | cow* | luks*) continue ;; esac
+	case $row in raw* | cow* | *luks*) continue ;; esac
 	rm -f states/* base
 	"$crash" --row "$row" --seeds 2 --states 160 --export states >log 2>&1
 	code=$?
