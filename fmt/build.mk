@@ -2,13 +2,13 @@
 # fmt-y: the objects of this room; fmt-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 fmt-y += drivers.o probe.o image.o chain.o cache.o
 ifeq ($(CONFIG_HOSTED),y)
-fmt-y += open.o names.o secrets.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
+fmt-y += open.o names.o opts.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
 endif
 fmt-lib-FMT_JSON := jansson
 fmt-$(CONFIG_FMT_RAW) += raw.o
 ifeq ($(CONFIG_BLK_WRITE),y)
 fmt-y += write.o order.o
-fmt-$(CONFIG_FMT_RAW) += raw_rw.o
+fmt-$(CONFIG_FMT_RAW) += raw_rw.o $(if $(CONFIG_HOSTED),raw_create.o)
 else
 fmt-y += nowrite.o
 fmt-$(CONFIG_FMT_RAW) += raw_ro.o

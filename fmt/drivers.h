@@ -19,18 +19,26 @@ int fmt_driver_get(const char *name, const struct fmt_driver **out, struct blk_e
 int fmt_create_opts_known(
 	const struct fmt_driver *d, const struct blk_opts *o, struct blk_err *err);
 
-/* Fails, naming the first id of a secret that is not in @s. */
 #ifdef CONFIG_HOSTED
+/* Fails, naming the first id of a secret that is not in @s. */
 int fmt_secrets_known(
 	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err);
+/* The format that options name, or NULL. */
+const char *fmt_opts_driver(const struct blk_opts *o);
+/* Fails, naming the first option that the driver's open does not have. */
+int fmt_opts_taken(const struct fmt_driver *d, const struct fmt_open *o, struct blk_err *err);
 #else
-static inline int fmt_secrets_known(
-	const struct fmt_secrets *s, const struct blk_opts *o, struct blk_err *err)
+static inline const char *fmt_opts_driver(const struct blk_opts *o)
 {
-	(void)s;
 	(void)o;
-	(void)err;
-	return 0;
+	return NULL;
+}
+
+static inline int fmt_opts_taken(
+	const struct fmt_driver *d, const struct fmt_open *o, struct blk_err *err)
+{
+	(void)d;
+	return o->opts ? blk_fail(err, -THR_ENOTSUP, BLK_E_BAD_OPTION, 0, 0) : 0;
 }
 #endif
 

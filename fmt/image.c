@@ -5,44 +5,10 @@
  */
 #include "fmt/drivers.h"
 
-/* What the options of the device and of the image below are called. */
-static bool for_others(const char *key)
-{
-	return fmt_streq(key, "driver") || fmt_streq(key, "backing") ||
-	       fmt_starts(key, "file.") || fmt_starts(key, "backing.");
-}
-
-/* A driver's key with a dot at its end stands for all that begin with it. */
-static bool is_prefix(const char *key)
-{
-	char last = 0;
-
-	for (; *key; key++)
-		last = *key;
-	return last == '.';
-}
-
-static bool taken(const struct fmt_driver *d, const char *key)
-{
-	for (const char *const *k = d->open_opts; k && *k; k++)
-		if (fmt_streq(*k, key) || (is_prefix(*k) && fmt_starts(key, *k)))
-			return true;
-	return for_others(key);
-}
-
-static int opts_taken(const struct fmt_driver *d, const struct fmt_open *o, struct blk_err *err)
-{
-	for (unsigned i = 0; o->opts && i < o->opts->n; i++)
-		if (!taken(d, o->opts->v[i].key))
-			return blk_fail_str(
-				err, -THR_EINVAL, BLK_E_BAD_OPTION, o->opts->v[i].key);
-	return fmt_secrets_known(o->secrets, o->opts, err);
-}
-
 int fmt_open_on(
 	struct blk **out, struct blk *file, const struct fmt_open *o, struct blk_err *err)
 {
-	const char *format = o->format ? o->format : blk_opt(o->opts, "driver");
+	const char *format = o->format ? o->format : fmt_opts_driver(o->opts);
 	const struct fmt_driver *d;
 	int code;
 
@@ -57,7 +23,7 @@ int fmt_open_on(
 	}
 	code = fmt_driver_get(format, &d, err);
 	if (!code)
-		code = opts_taken(d, o, err);
+		code = fmt_opts_taken(d, o, err);
 	return code ? code : d->open(out, file, o, err);
 }
 

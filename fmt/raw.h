@@ -21,4 +21,9 @@ int fmt_raw_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent 
 bool fmt_raw_same(struct blk *a, struct blk *b);
 void fmt_raw_close(struct blk *b);
 
+/* raw_create.c, where there is an operating system */
+int fmt_raw_create(struct blk *file, const struct fmt_create *c, struct blk_err *err);
+int fmt_raw_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err);
+extern const struct fmt_opt fmt_raw_create_opts[];
+
 #endif

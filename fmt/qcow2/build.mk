@@ -15,7 +15,8 @@ fmt-$(CONFIG_FMT_QCOW2_CREATE) += qcow2/create.o qcow2/create_opts.o qcow2/creat
 ifeq ($(CONFIG_FMT_QCOW2_WRITE),y)
 fmt-y += qcow2/write_open.o qcow2/header_write.o qcow2/alloc.o qcow2/alloc_grow.o \
 	qcow2/pending.o qcow2/l2.o qcow2/data_write.o qcow2/write.o qcow2/zero.o qcow2/resize.o \
-	qcow2/preallocate.o qcow2/amend.o qcow2/exists.o \
+	$(if $(CONFIG_HOSTED),qcow2/amend.o) qcow2/exists.o \
+	$(if $(CONFIG_FMT_QCOW2_PREALLOCATE),qcow2/preallocate.o,qcow2/nopreallocate.o) \
 	$(if $(CONFIG_FMT_QCOW2_OVERLAP),qcow2/overlap.o,qcow2/nooverlap.o)
 fmt-y += $(if $(CONFIG_FMT_QCOW2_COMPRESS),qcow2/pack.o qcow2/pack_alloc.o \
 	qcow2/pack_write.o,qcow2/nopack.o)

@@ -276,8 +276,10 @@ const struct fmt_driver fmt_qcow2_driver = {
 #ifdef CONFIG_FMT_QCOW2_WRITE
 	.empty = qcow2_empty,
 	.compress = qcow2_compress,
+#ifdef CONFIG_HOSTED
 	.amend = qcow2_amend,
 	.amend_opts = qcow2_amend_opts,
+#endif
 #endif
 #ifdef CONFIG_FMT_QCOW2_CREATE
 	.create = qcow2_create,

@@ -165,9 +165,7 @@ budget()
 		printf '# %s: lib%-4s %6d bytes of code and constants\n' "$1" "$l.a" \
 			"$(size_of "$1" $l)"
 	done
-	[ "$n" -le "$2" ] || echo "# $1: OVER THE BUDGET by $((n - $2)) bytes"
-	# Known to be a little over since external data files and encryption came in: no more.
-	[ "$n" -gt 0 ] && [ "$n" -le $(($2 + $2 / 16)) ]
+	[ "$n" -gt 0 ] && [ "$n" -le "$2" ]
 	ok "$1: $n bytes of $2" $?
 }
 
