@@ -129,7 +129,7 @@ interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
 qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_resize qcow2_traps_write qcow2_overlap \
 	$(if $(CONFIG_BLK_FAULT),qcow2_fault)
-t-$(qcow2-rig) += fixtures/qcow2_rig.o fixtures/qcow2_verify.o
+t-$(qcow2-rig) += fixtures/cut.o fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "t/fixtures/cut.h"
 #include "t/fixtures/qcow2_rig.h"
 
 /* ---- writes and flushes, counted ------------------------------------------------ */
@@ -626,55 +627,6 @@ static void crash_close(struct crash *c)
 		free(c->op[i].left);
 }
 
-/* One entry: all of it, none of it, or some of its sectors. */
-static void apply_some(struct crash *c, const struct blk_log_entry *e, struct blk *to)
-{
-	uint32_t how = rnd(&c->seed, 3);
-	bool torn = e->op == BLK_OP_WRITE || e->op == BLK_OP_ZERO;
-
-	if (how == 0 && e->op != BLK_OP_FLUSH)
-		return;
-	if (how == 1 || !torn) {
-		blk_log_apply(e, 0, e->op == BLK_OP_FLUSH ? 0 : e->len, to);
-		return;
-	}
-	for (uint64_t at = 0; at < e->len; at += 512)
-		if (rnd(&c->seed, 2))
-			blk_log_apply(e, at, THR_MIN(512, e->len - at), to);
-}
-
-/* What a cut just after step c->at may leave. Mode 0: all that was submitted; 1: only
- * what must have survived; 2: some of the rest, torn; 3: in another order too. */
-static struct blk *crash_state(struct crash *c)
-{
-	struct blk *to = disk_copy(c->start);
-	size_t n = blk_log_count(c->log), i, k = 0;
-	size_t *maybe = malloc((n + 1) * sizeof(*maybe));
-
-	for (i = 0; i < n; i++) {
-		const struct blk_log_entry *e = blk_log_get(c->log, i);
-		enum blk_log_fate fate = blk_log_fate(c->log, i, c->at);
-
-		if (fate == BLK_LOG_NOT_YET || e->op == BLK_OP_FLUSH ||
-			(e->op == BLK_OP_DISCARD && c->stale))
-			continue;
-		if (fate == BLK_LOG_DURABLE || c->mode == 0)
-			blk_log_apply(e, 0, e->len, to);
-		else
-			maybe[k++] = i;
-	}
-	for (i = 0; c->mode == 3 && i + 1 < k; i++) {
-		size_t j = i + rnd(&c->seed, (uint32_t)(k - i)), t = maybe[i];
-
-		maybe[i] = maybe[j];
-		maybe[j] = t;
-	}
-	for (i = 0; c->mode >= 2 && i < k; i++)
-		apply_some(c, blk_log_get(c->log, maybe[i]), to);
-	free(maybe);
-	return to;
-}
-
 struct may {
 	uint8_t be[SECTORS][32]; /* a bit for each value of a byte */
 };
@@ -772,7 +724,8 @@ static void crash_compare(struct crash *c, struct blk *b)
 /* Only where counts are lazy may they be behind; opening makes them good then. */
 static void crash_check(struct crash *c)
 {
-	struct blk *disk = crash_state(c);
+	struct cut cut = {c->log, c->start, c->at, c->mode, c->stale};
+	struct blk *disk = cut_state(&cut, &c->seed);
 	struct verdict v = image_verify(disk, 0);
 	uint8_t flags[8];
 	bool dirty;
