@@ -127,7 +127,7 @@ interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
-qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_resize qcow2_traps_write qcow2_overlap \
+qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_cut qcow2_resize qcow2_traps_write qcow2_overlap \
 	$(if $(CONFIG_BLK_FAULT),qcow2_fault)
 t-$(qcow2-rig) += fixtures/cut.o fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
@@ -181,7 +181,7 @@ TIME_fault := 120
 tool-$(call on,BLK_FILE FMT_QCOW2_WRITE BLK_ERR_TEXT) += fixtures/steps
 interop-$(if $(CONFIG_BLK_FILE),$(if $(CONFIG_CZ_DEFLATE),$(CONFIG_FMT_QCOW2_WRITE))) += qcow2_write
 TIME_qcow2_write := 120
-TIME_qcow2_order := 120
+TIME_qcow2_cut := 120
 
 # power cuts, for every format that is written
 crash-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_INFO \
