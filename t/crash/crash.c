@@ -212,23 +212,24 @@ static void list_rows(void)
 	exit(0);
 }
 
+static const struct option long_opts[] = {
+	{"mode", 1, NULL, 'm'},
+	{"row", 1, NULL, 'r'},
+	{"seed", 1, NULL, 's'},
+	{"seeds", 1, NULL, 'n'},
+	{"ops", 1, NULL, 'o'},
+	{"states", 1, NULL, 'c'},
+	{"cut", 1, NULL, 'a'},
+	{"sub", 1, NULL, 'u'},
+	{"bits", 0, NULL, 'b'},
+	{"list", 0, NULL, 'l'},
+	{"export", 1, NULL, 'e'},
+	{"stop", 0, NULL, 'x'},
+	{NULL, 0, NULL, 0},
+};
+
 static void parse(struct args *a, int argc, char **argv)
 {
-	static const struct option long_opts[] = {
-		{"mode", 1, NULL, 'm'},
-		{"row", 1, NULL, 'r'},
-		{"seed", 1, NULL, 's'},
-		{"seeds", 1, NULL, 'n'},
-		{"ops", 1, NULL, 'o'},
-		{"states", 1, NULL, 'c'},
-		{"cut", 1, NULL, 'a'},
-		{"sub", 1, NULL, 'u'},
-		{"bits", 0, NULL, 'b'},
-		{"list", 0, NULL, 'l'},
-		{"export", 1, NULL, 'e'},
-		{"stop", 0, NULL, 'x'},
-		{NULL, 0, NULL, 0},
-	};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", long_opts, NULL)) != -1) {
@@ -277,10 +278,15 @@ static void parse(struct args *a, int argc, char **argv)
 			usage();
 		}
 	}
-	if (a->replay ? !a->mode || a->mode[1] || a->mode[0] < 'a' || a->mode[0] > 'f'
-		      : strcmp(a->mode, "log") && strcmp(a->mode, "sample") &&
-				strcmp(a->mode, "exhaustive"))
-		usage();
+}
+
+/* A replay's mode is a letter. */
+static bool mode_is_known(const struct args *a)
+{
+	if (a->replay)
+		return !a->mode[1] && a->mode[0] >= 'a' && a->mode[0] <= 'f';
+	return !strcmp(a->mode, "log") || !strcmp(a->mode, "sample") ||
+	       !strcmp(a->mode, "exhaustive");
 }
 
 int main(int argc, char **argv)
@@ -290,6 +296,8 @@ int main(int argc, char **argv)
 	unsigned n = 0, failed = 0;
 
 	parse(&a, argc, argv);
+	if (!mode_is_known(&a))
+		usage();
 	if (a.replay)
 		a.seeds = 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
