@@ -253,9 +253,9 @@ _Noreturn
 #endif
 void thr_panic(const char *what);
 
-#ifdef CONFIG_THR_ASSERT_TEXT
 #define THR_STR2(x) #x
 #define THR_STR(x)  THR_STR2(x)
+#ifdef CONFIG_THR_ASSERT_TEXT
 #define THR_WHAT(x) __FILE__ ":" THR_STR(__LINE__) ": " #x
 #else
 #define THR_WHAT(x) "assertion"

@@ -254,8 +254,13 @@ static void test_bad_options(void **state)
 		{"compression_type", "lzma", NULL, NULL, BLK_E_BAD_VALUE},
 		{"preallocation", "some", NULL, NULL, BLK_E_BAD_VALUE},
 		{"preallocation", "full", "backing", "x", BLK_E_QCOW2_PREALLOC_BACKING},
+#ifdef CONFIG_FMT_LUKS
 		{"encryption", "on", NULL, NULL, BLK_E_QCOW2_AES_NEW},
 		{"encrypt.format", "luks", NULL, NULL, BLK_E_CIPHER_SECRET},
+#else
+		{"encryption", "on", NULL, NULL, BLK_E_NOT_BUILT},
+		{"encrypt.format", "luks", NULL, NULL, BLK_E_NOT_BUILT},
+#endif
 		{"extended_l2", "on", "cluster_size", "8k", BLK_E_QCOW2_EXTL2_CLUSTER},
 		{"extended_l2", "on", "compat", "v2", BLK_E_QCOW2_NEEDS_V3},
 		{"extended_l2", "on", "cluster_size", "16k", BLK_E_NONE},
