@@ -108,13 +108,14 @@ TIME_fmt_checksum := 240
 qcow2-mem := FMT_QCOW2 BLK_MEM HOSTED BLK_ERR_TEXT
 qcow2-all := $(qcow2-mem) FMT_QCOW2_CHECK FMT_OP_CHECK FMT_OP_INFO
 qcow2-reads := $(if $(call on,$(qcow2-mem) FMT_OP_INFO),qcow2_header) \
-	$(if $(call on,$(qcow2-mem)),qcow2_map qcow2_refcount qcow2_read)
+	$(if $(call on,$(qcow2-mem)),qcow2_map qcow2_refcount) \
+	$(if $(call on,$(qcow2-mem) FMT_QCOW2_COMPRESSED),qcow2_read)
 qcow2-makes := \
 	$(if $(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE),qcow2_create qcow2_check)
 unit-y += $(qcow2-reads) $(qcow2-makes) $(if $(call on,$(qcow2-all)),qcow2_traps_read)
 vg-y += $(qcow2-reads) $(filter-out qcow2_create,$(qcow2-makes))
 unit-$(call on,$(qcow2-all) FMT_QCOW2_CREATE BLK_MEM_SPARSE BLK_LOG) += qcow2_snapshot qcow2_data
-tsan-$(call on,$(qcow2-mem) THR_FIBERS) += qcow2_read
+tsan-$(call on,$(qcow2-mem) FMT_QCOW2_COMPRESSED THR_FIBERS) += qcow2_read
 TIME_qcow2_create := 120
 TIME_qcow2_check := 240
 TIME_qcow2_traps_read := 120

@@ -6,12 +6,15 @@
 
 int qcow2_plan_crypt(struct qcow2_plan *p, const struct fmt_create *c, struct blk_err *err)
 {
+	bool wanted;
+	int ret = blk_opt_bool(c->opts, "encryption", false, &wanted, err);
+
 	(void)p;
+	if (ret)
+		return ret;
 	for (unsigned i = 0; c->opts && i < c->opts->n; i++)
-		if (!strncmp(c->opts->v[i].key, "encrypt", 7))
-			return blk_fail_str(
-				err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "CONFIG_FMT_LUKS");
-	return 0;
+		wanted |= !strncmp(c->opts->v[i].key, "encrypt.", 8);
+	return wanted ? blk_fail_str(err, -THR_ENOTSUP, BLK_E_NOT_BUILT, "CONFIG_FMT_LUKS") : 0;
 }
 
 void qcow2_plan_crypt_free(struct qcow2_plan *p, const struct thr_alloc *mem)

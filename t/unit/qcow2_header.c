@@ -328,6 +328,7 @@ static void test_repair(void **state)
 
 static void test_probe(void **state)
 {
+	const char *other;
 	struct blk *file;
 	struct im m;
 
@@ -337,7 +338,8 @@ static void test_probe(void **state)
 	assert_string_equal(fmt_probe(file, NULL), "qcow2");
 	/* The first version of the format has another header. */
 	im_be32(&m, 4, 1);
-	assert_string_not_equal(fmt_probe(file, NULL), "qcow2");
+	other = fmt_probe(file, NULL);
+	assert_true(!other || strcmp(other, "qcow2") != 0);
 	blk_close(file);
 	im_free(&m);
 }
