@@ -99,7 +99,7 @@ fmt-par := $(if $(call on,$(fmt-disk) FMT_OP_CONVERT),fmt_convert) \
 	$(if $(call on,$(fmt-disk) FMT_OP_COMPARE),fmt_compare) \
 	$(if $(call on,FMT_RAW BLK_FILE THR_FIBERS FMT_QCOW2_CREATE FMT_OP_CREATE),fmt_chain)
 unit-y += $(fmt-tests) $(fmt-par)
-vg-y += $(fmt-tests) $(fmt-par)
+vg-y += $(fmt-tests) $(filter-out fmt_checksum,$(fmt-par))
 tsan-y += $(fmt-par)
 TIME_fmt_convert := 120
 TIME_fmt_checksum := 240
