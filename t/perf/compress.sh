@@ -8,6 +8,7 @@
 #
 #   ROUNDS=3 MIB=1000 TAR_MIB=600 DIR=/dev/shm in the environment.
 
+. "${srctree:-.}/t/perf/warm.inc"
 PLATTER=${PLATTER:-${B:-build}/platter}
 ROUNDS=${ROUNDS:-3}
 MIB=${MIB:-1000}
@@ -83,6 +84,7 @@ all()
 	rm -f in out packed
 }
 
+warm $((3 * MIB))
 head -c "${MIB}M" /dev/zero | tr '\0' '\253' >in
 all 'pattern 0xab'
 head -c "${MIB}M" /dev/urandom >in

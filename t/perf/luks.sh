@@ -4,6 +4,7 @@
 # t/perf/luks.sh - raw to an encrypted qcow2 image and back, beside qemu-img, by turns in
 # one run. SIZE in MiB (1500), RUNS (3), DIR (/dev/shm).
 
+. "${srctree:-.}/t/perf/warm.inc"
 PLATTER=${PLATTER:-${B:-build}/platter}
 SIZE=${SIZE:-1500}
 RUNS=${RUNS:-3}
@@ -14,6 +15,7 @@ K='--object secret,id=s,data=abc'
 E=encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=50
 O=driver=qcow2,encrypt.key-secret=s,file.filename
 
+warm $((4 * SIZE))
 head -c "${SIZE}M" /dev/urandom >src.raw
 
 # one NAME COMMAND...: wall and processor seconds into NAME.times
@@ -29,27 +31,21 @@ one()
 }
 
 # shellcheck disable=SC2086
-make() # WHO: an empty image, so that deriving keys is not measured
+both() # WHO CONVERT...: an image is made, so that deriving keys is not measured; there, and back
 {
-	rm -f "$1.q"
-	"$PLATTER" create -q $K -f qcow2 -o $E "$1.q" "${SIZE}M" || exit 1
+	who=$1
+	shift
+	"$PLATTER" create -q $K -f qcow2 -o $E image "${SIZE}M" || exit 1
+	one "d.$who" "$@" -n $K -f raw src.raw --target-image-opts $O=image
+	one "f.$who" "$@" $K --image-opts $O=image -O raw out.raw
+	cmp src.raw out.raw || exit 1
+	rm -f image out.raw
 }
 
 i=0
-# shellcheck disable=SC2086
 while [ $i -lt "$RUNS" ]; do
-	make peer
-	one d.peer qemu-img convert -W -n -m 16 $K -f raw src.raw --target-image-opts $O=peer.q
-	make ours
-	one d.ours "$PLATTER" convert -n $K -f raw src.raw --target-image-opts $O=ours.q
-	rm -f out.raw
-	truncate -s 0 out.raw
-	one f.peer qemu-img convert -W -m 16 $K --image-opts $O=peer.q -O raw out.raw
-	cmp src.raw out.raw || exit 1
-	rm -f out.raw peer.q
-	one f.ours "$PLATTER" convert $K --image-opts $O=ours.q -O raw out.raw
-	cmp src.raw out.raw || exit 1
-	rm -f out.raw ours.q
+	both peer qemu-img convert -W -m 16
+	both ours "$PLATTER" convert
 	i=$((i + 1))
 done
 
