@@ -424,6 +424,7 @@ int qcow2_refcount_dec(struct qcow2 *q, uint64_t cluster, uint64_t n)
 	struct counts c;
 	int ret = 0;
 
+	qcow2_codecs_forget(q, cluster << q->h.cluster_bits, n << q->h.cluster_bits);
 	while (n) {
 		int err = counts_get(q, cluster, n, &c);
 

@@ -54,6 +54,7 @@ static int settle(struct qcow2 *q)
 	fmt_cache_lock(q->cache);
 	fmt_cache_forget(q->cache, q->blk.file, 0, UINT64_MAX);
 	fmt_cache_unlock(q->cache);
+	qcow2_codecs_forget(q, 0, INT64_MAX);
 	return err;
 }
 

@@ -12,7 +12,8 @@
  * uses a slot without leaving anything in it.
  *
  * In a writable image the same entry may come to mean other data once its host
- * clusters have been reused, so there a slot is forgotten with its last user.
+ * clusters have been reused, so what slots keep is forgotten when a count goes down
+ * there; by then nobody is left who has mapped the entry (pending.c).
  *
  * The slots' memory is bounded whatever the cluster size; it is taken when the
  * first compressed cluster is met, except where there is a single slot: that one
@@ -197,9 +198,30 @@ static void slot_put(struct qcow2 *q, struct slot *s)
 
 	thr_mutex_lock(&c->lock);
 	if (!--s->users) {
-		if (q->w || s->err)
+		if (s->err)
 			s->entry = 0;
 		thr_cond_signal(&c->changed);
+	}
+	thr_mutex_unlock(&c->lock);
+}
+
+void qcow2_codecs_forget(struct qcow2 *q, uint64_t host, uint64_t n)
+{
+	struct qcow2_codec *c = q->codecs;
+
+	if (!c)
+		return;
+	thr_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n; i++) {
+		struct slot *s = &c->slots[i];
+		uint64_t off;
+		uint32_t len;
+
+		if (!s->entry)
+			continue;
+		qcow2_compressed_range(q, s->entry, &off, &len);
+		if (off < host + n && host < off + len)
+			s->entry = 0;
 	}
 	thr_mutex_unlock(&c->lock);
 }

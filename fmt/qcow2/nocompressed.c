@@ -15,6 +15,13 @@ void qcow2_codecs_close(struct qcow2 *q)
 	(void)q;
 }
 
+void qcow2_codecs_forget(struct qcow2 *q, uint64_t host, uint64_t n)
+{
+	(void)q;
+	(void)host;
+	(void)n;
+}
+
 int qcow2_read_compressed(struct qcow2 *q, uint64_t entry, uint32_t skip,
 	const struct blk_req *r, uint64_t at, uint32_t len)
 {

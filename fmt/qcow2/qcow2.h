@@ -336,6 +336,9 @@ int qcow2_read_compressed(struct qcow2 *q, uint64_t entry, uint32_t skip,
 	const struct blk_req *r, uint64_t at, uint32_t len);
 int qcow2_codecs_open(struct qcow2 *q);
 void qcow2_codecs_close(struct qcow2 *q);
+/* The @n bytes from @host on are about to hold something else, and no request has
+ * mapped a cluster there: no cluster that was decompressed from them is kept. */
+void qcow2_codecs_forget(struct qcow2 *q, uint64_t host, uint64_t n);
 
 /* ---- snapshot.c, bitmap.c: their tables are read entry by entry ---- */
 
