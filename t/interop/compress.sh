@@ -105,6 +105,24 @@ for t in zlib zstd; do
 	ok $? "onto an image that has something, $t"
 done
 
+# Memory: 64 MiB in all, as far as the kernel has seen while it runs (slowly, with -r).
+base64 -w0 </dev/urandom | head -c 48M >words.raw
+for t in zlib zstd; do
+	for c in 64k 2M; do
+		rm -f ours.q
+		most=0
+		"$ours" convert -c -m 16 --threads 16 -r 48M -O qcow2 \
+			-o cluster_size=$c,compression_type=$t words.raw ours.q &
+		while now=$(awk '/VmHWM/ { print $2 }' /proc/$!/status 2>/dev/null) && [ "$now" ]; do
+			[ "$now" -lt "$most" ] || most=$now
+			sleep 0.02
+		done
+		wait $! && [ "$most" -gt 8192 ] && [ "$most" -le 65536 ]
+		ok $? "memory, $t, clusters of $c: $((most >> 10)) MiB of 64"
+	done
+done
+rm -f words.raw
+
 # io: as qemu-io says, and the same afterwards.
 for who in peer ours; do
 	case $who in
