@@ -2,6 +2,7 @@
 # cli-y: the objects of this room; cli-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 ifeq ($(CONFIG_CLI),y)
 cli-y += main.o error.o args.o human.o json.o object.o object_tls.o open.o
+cli-y += $(if $(CONFIG_CZ_CRYPTO),decrypt.o,decrypt_none.o)
 cli-$(CONFIG_CLI_AMEND) += amend.o
 cli-$(CONFIG_CLI_CREATE) += create.o
 cli-$(CONFIG_CLI_INFO) += info.o info_human.o info_json.o

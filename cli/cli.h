@@ -126,10 +126,13 @@ extern bool cli_untrusted;
 
 /* ---- object.c ----------------------------------------------------------------------- */
 
-/* What a --object says; 0 or 1 after a message. */
-int cli_object_add(const char *arg);
+/* What a --object says; 0 or 1 after a message. A secret in @arg is covered with stars. */
+int cli_object_add(char *arg);
 const struct fmt_secrets *cli_secrets(void);
 void cli_secrets_wipe(void);
+/* Decrypts the secret @id in place, @iv having 16 bytes; 0 or 1 after a message (decrypt.c). */
+int cli_decrypt(const char *id, const struct fmt_secret *key, const uint8_t *iv, uint8_t *data,
+	size_t *len);
 
 /* What a --object of type tls-creds-x509 or tls-creds-psk says, whose options it takes; 0 or
  * 1 after a message (object_tls.c). */

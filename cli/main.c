@@ -161,7 +161,7 @@ void cli_help(void)
 	     "  '-u' does not look at the backing file\n"
 	     "  '--image-opts' (for a target '--target-image-opts') takes a list of options\n"
 	     "    in place of a file's name: driver=qcow2,file.filename=disk.qcow2\n"
-	     "  '--object secret,id=ID,data=TEXT' (or file=NAME; format=raw or base64)\n"
+	     "  '--object secret,id=ID,data=TEXT' (or file=NAME; format=raw, base64 or hex)\n"
 	     "    defines what an option may name, as in encrypt.key-secret=ID");
 	printf("\nSupported formats:");
 	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)

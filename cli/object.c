@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cli/object.c - --object: secret,id=ID,data=TEXT|file=NAME[,format=raw|base64]. What
- * they hold is kept until the command is done and then wiped, as are the copies made on
- * the way; what is on the command line itself anybody can see.
+ * cli/object.c - --object: secret,id=ID,data=TEXT|file=NAME[,format=raw|base64|hex]
+ * [,keyid=ID,iv=BASE64], or the same in JSON. What they hold is kept until the command is
+ * done and then wiped, as are the copies made on the way; what is on the command line is
+ * covered there, though who was quick has seen it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -51,8 +52,13 @@ static int digit(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* In place; -1 where it is none. Padding may be left out. */
-static int decode(uint8_t *buf, size_t *len)
+static int from_base64(uint8_t *buf, size_t *len)
 {
 	size_t out = 0, digits = 0, pad = 0;
 	unsigned bits = 0;
@@ -61,7 +67,7 @@ static int decode(uint8_t *buf, size_t *len)
 	for (size_t in = 0; in < *len; in++) {
 		char c = (char)buf[in];
 
-		if (c == ' ' || (c >= '\t' && c <= '\r'))
+		if (is_space(c))
 			continue;
 		pad += c == '=';
 		if (c == '=')
@@ -80,6 +86,49 @@ static int decode(uint8_t *buf, size_t *len)
 	*len = out;
 	return digits % 4 == 1 || (pad && (digits + pad) % 4) || pad > 2 ? -1 : 0;
 }
+
+/* ---- pairs of hexadecimal digits; white space is skipped here too -------------------- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int from_hex(uint8_t *buf, size_t *len)
+{
+	size_t out = 0;
+	int high = -1;
+
+	for (size_t in = 0; in < *len; in++) {
+		int d = hex_digit((char)buf[in]);
+
+		if (is_space((char)buf[in]))
+			continue;
+		if (d < 0)
+			return -1;
+		if (high >= 0)
+			buf[out++] = (uint8_t)(high << 4 | d);
+		high = high >= 0 ? -1 : d;
+	}
+	explicit_bzero(buf + out, *len - out);
+	*len = out;
+	return high >= 0 ? -1 : 0;
+}
+
+static int as_it_is(uint8_t *buf, size_t *len)
+{
+	(void)buf;
+	(void)len;
+	return 0;
+}
+
+static const struct format {
+	const char *name;
+	int (*decode)(uint8_t *buf, size_t *len); /* in place */
+} formats[] = {{"raw", as_it_is}, {"base64", from_base64}, {"hex", from_hex}, {NULL, NULL}};
 
 /* ---- what is given ---------------------------------------------------------------------- */
 
@@ -149,7 +198,8 @@ static int id_ok(const char *id)
 
 static int keys_ok(const struct blk_opts *o)
 {
-	static const char *const known[] = {"qom-type", "id", "data", "file", "format", NULL};
+	static const char *const known[] = {
+		"qom-type", "id", "data", "file", "format", "keyid", "iv", NULL};
 	struct blk_err err = BLK_ERR_INIT;
 
 	return blk_opts_known(o, known, &err) ? cli_fail(&err) : 0;
@@ -172,27 +222,61 @@ static int keep(const char *id, uint8_t *data, size_t len)
 	return 0;
 }
 
+/* What is encrypted is opened with another secret. */
+static int open_data(const struct blk_opts *o, uint8_t *data, size_t *len)
+{
+	const char *keyid = blk_opt(o, "keyid"), *text = blk_opt(o, "iv");
+	const struct fmt_secret *key;
+	uint8_t iv[32];
+	size_t n = text ? strlen(text) : 0;
+
+	if (!keyid)
+		return 0;
+	key = fmt_secret(&secrets, keyid);
+	if (!key)
+		return cli_error("No secret with id '%s'", keyid);
+	if (!text)
+		return cli_error("IV is required to decrypt secret");
+	if (n <= sizeof(iv)) {
+		memcpy(iv, text, n);
+		if (from_base64(iv, &n))
+			return cli_error(
+				"The IV of '%s' is not valid base64", blk_opt(o, "id"));
+	}
+	if (n != 16)
+		return cli_error("IV should be 16 bytes in length");
+	return cli_decrypt(blk_opt(o, "id"), key, iv, data, len);
+}
+
+static int make_secret(
+	const struct blk_opts *o, const struct format *f, uint8_t *data, size_t len)
+{
+	const char *id = blk_opt(o, "id");
+
+	if (f->decode(data, &len))
+		return cli_error("The secret '%s' is not valid %s", id, f->name);
+	return open_data(o, data, &len) || keep(id, data, len);
+}
+
 static int add_secret(const struct blk_opts *o)
 {
 	const char *format = blk_opt(o, "format");
-	const char *id = blk_opt(o, "id");
-	bool base64 = format && !strcmp(format, "base64");
+	const struct format *f = formats;
 	uint8_t *data = NULL;
 	size_t len = 0;
-	int ret;
 
-	if (keys_ok(o) || id_ok(id))
+	if (keys_ok(o) || id_ok(blk_opt(o, "id")))
 		return 1;
-	if (format && !base64 && strcmp(format, "raw"))
+	while (f->name && format && strcmp(format, f->name))
+		f++;
+	if (!f->name)
 		return cli_error("Parameter 'format' does not accept value '%s'", format);
 	if (take_data(o, &data, &len))
 		return 1;
-	ret = base64 && decode(data, &len)
-		      ? cli_error("The secret '%s' is not valid base64", id)
-		      : keep(id, data, len);
-	if (ret)
-		wipe(data, len);
-	return ret;
+	if (!make_secret(o, f, data, len))
+		return 0;
+	wipe(data, len);
+	return 1;
 }
 
 /* The first word is the type, with or without its key. */
@@ -203,11 +287,33 @@ static const char *type_of(const struct cli_opts *l)
 	return type || !l->o.n ? type : l->v[0].key;
 }
 
-int cli_object_add(const char *arg)
+static int put(void *l, const char *key, const char *val)
+{
+	return cli_opts_put(l, key, val);
+}
+
+static int add_json(struct cli_opts *l, const char *arg)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	int ret = fmt_json_each(arg, put, l, &thr_heap, &err);
+
+	if (ret < 0)
+		return cli_fail(&err);
+	return ret || blk_opt(&l->o, "qom-type") ? ret
+						 : cli_error("Parameter 'qom-type' is missing");
+}
+
+/* The title of the process is what the arguments are. */
+static void cover(char *arg)
+{
+	memset(arg, '*', strlen(arg));
+}
+
+int cli_object_add(char *arg)
 {
 	struct cli_opts l = {0};
 	const char *type;
-	int ret = cli_opts_add(&l, arg);
+	int ret = *arg == '{' ? add_json(&l, arg) : cli_opts_add(&l, arg);
 
 	if (!ret) {
 		type = type_of(&l);
@@ -222,6 +328,8 @@ int cli_object_add(const char *arg)
 		if (!blk_opt(&l.o, "qom-type"))
 			free(cli_opts_take(&l, "secret"));
 		ret = add_secret(&l.o);
+		if (blk_opt(&l.o, "data"))
+			cover(arg);
 	}
 	for (unsigned i = 0; i < l.o.n; i++)
 		explicit_bzero((char *)(uintptr_t)l.v[i].val, strlen(l.v[i].val));

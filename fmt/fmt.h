@@ -43,6 +43,12 @@ struct fmt_secrets {
 /* NULL where there is none of that id. @s may be NULL. */
 const struct fmt_secret *fmt_secret(const struct fmt_secrets *s, const char *id);
 
+/* Hands what a JSON object says to @put, flat as names in json:{} are ("a.b"), and wipes its
+ * own copies. Ends where @put does not return 0, and returns that. -EINVAL for what is no
+ * object, nested too deeply or too long; -ENOTSUP in a build without CONFIG_FMT_JSON. */
+int fmt_json_each(const char *text, int (*put)(void *ctx, const char *key, const char *val),
+	void *ctx, const struct thr_alloc *mem, struct blk_err *err);
+
 struct fmt_open {
 	const char *name;   /* a file name, URI or json:{}; NULL where opts have it all */
 	const char *format; /* NULL: probe. Raw only where nothing else matches */

@@ -3,11 +3,13 @@
  * fmt/json.c - names in JSON (RFC 8259): json:{"driver":"qcow2","file":{...}}, read by
  * jansson and made flat. They may come from inside an image, so length and depth are
  * bounded before the parser, which recurses, sees them; what is built is bounded too.
+ * An object in JSON may hold a secret, so what is parsed is wiped.
  */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cz/cz.h"
 #include "fmt/names.h"
 
 #define PREFIX_LEN (sizeof("json:") - 1)
@@ -134,13 +136,25 @@ static int parse_failed(const json_error_t *e, struct blk_err *err)
 	int code = blk_fail_str(err, -THR_EINVAL, BLK_E_JSON, e->text);
 
 	if (err)
-		err->off = PREFIX_LEN + at;
+		err->off = at;
 	return code;
 }
 
-int fmt_json_add(struct fmt_names *l, const char *name, struct blk_err *err)
+/* The depth is bounded. */
+static void wipe_strings(json_t *v)
 {
-	const char *text = name + PREFIX_LEN;
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(v))
+		cz_wipe((void *)(uintptr_t)json_string_value(v), json_string_length(v));
+	json_object_foreach(v, key, item) wipe_strings(item);
+	json_array_foreach(v, i, item) wipe_strings(item);
+}
+
+static int add_text(struct fmt_names *l, const char *text, struct blk_err *err)
+{
 	struct fmt_names own;
 	char key[FMT_KEY_MAX] = "";
 	json_error_t e;
@@ -162,6 +176,30 @@ int fmt_json_add(struct fmt_names *l, const char *name, struct blk_err *err)
 	if (!code)
 		code = fmt_names_sub(l, &own.o, "", err);
 	fmt_names_free(&own);
+	wipe_strings(v);
 	json_decref(v);
 	return code;
+}
+
+int fmt_json_add(struct fmt_names *l, const char *name, struct blk_err *err)
+{
+	int code = add_text(l, name + PREFIX_LEN, err);
+
+	if (code && err && err->id == BLK_E_JSON)
+		err->off += PREFIX_LEN;
+	return code;
+}
+
+int fmt_json_each(const char *text, int (*put)(void *ctx, const char *key, const char *val),
+	void *ctx, const struct thr_alloc *mem, struct blk_err *err)
+{
+	struct fmt_names l;
+	int ret;
+
+	fmt_names_init(&l, mem);
+	ret = add_text(&l, text, err);
+	for (unsigned i = 0; i < l.o.n && !ret; i++)
+		ret = put(ctx, l.v[i].key, l.v[i].val);
+	fmt_names_free(&l);
+	return ret;
 }

@@ -6,6 +6,7 @@
  * themselves. Of an option that is given twice the last one counts, as in qemu; twice in
  * one object of JSON is an error.
  */
+#include "cz/cz.h"
 #include "fmt/drivers.h"
 #include "fmt/names.h"
 
@@ -17,10 +18,15 @@ void fmt_names_init(struct fmt_names *l, const struct thr_alloc *mem)
 	l->mem = mem;
 }
 
+/* Wiped, as it may be a secret's. */
 static void put_str(const struct thr_alloc *mem, const char *s)
 {
-	if (s)
-		thr_put(mem, (void *)(uintptr_t)s, strlen(s) + 1);
+	size_t n = s ? strlen(s) + 1 : 0;
+
+	if (!s)
+		return;
+	cz_wipe((void *)(uintptr_t)s, n);
+	thr_put(mem, (void *)(uintptr_t)s, n);
 }
 
 static void put_opt(const struct thr_alloc *mem, const struct blk_opt *o)

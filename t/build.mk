@@ -227,11 +227,11 @@ cli-tests := cli_convert cli_check $(if $(CONFIG_CLI_COMMIT),cli_commit) cli_com
 	limits
 interop-$(call on,$(cli-all) CZ_ZSTD) += cli_create cli_info
 interop-$(call on,$(cli-all)) += $(cli-tests)
-interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
+interop-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON FMT_LUKS) += cli_opts
 interop-$(call on,$(cli-all) FMT_QCOW2_COMPRESS CZ_ZSTD CZ_LIBDEFLATE CLI_IO) += compress
 TIME_compress := 180
 interop-$(call on,$(cli-all) BLK_FAULT) += convert_opts
-asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON) += cli_opts
+asan-$(call on,$(cli-all) CLI_MEASURE CLI_BENCH FMT_JSON FMT_LUKS) += cli_opts
 asan-$(call on,$(cli-all)) += cli_convert cli_map
 interop-$(call on,$(cli-all) CLI_CHECKSUM FMT_JSON) += checksum
 asan-$(call on,$(cli-all) CLI_CHECKSUM FMT_JSON) += checksum

@@ -131,7 +131,7 @@ same_words info --object foo,id=x top.q
 same_words info --object secret,id=x top.q
 same_words info --object secret,data=y top.q
 same_words info --object secret,id=x,data=a,file=b top.q
-same_words info --object secret,id=x,data=a,format=hex top.q
+same_words info --object secret,id=x,data=a,format=octal top.q
 same_words info --object secret,id=1x,data=y top.q
 same info --object secret,id=x,data=a,foo=hex top.q
 same info --object secret,id=x,file=nope top.q
@@ -139,7 +139,75 @@ same info --object secret,id=x,data=a --object secret,id=x,data=a top.q
 says 1 'not valid base64' info --object secret,id=x,data=a,format=base64 top.q
 says 1 'not valid base64' info --object 'secret,id=x,data=YWI!,format=base64' top.q
 says 1 'not valid base64' info --object secret,id=x,data=YQ=b,format=base64 top.q
-says 1 "Invalid parameter 'keyid'" info --object secret,id=x,data=a,keyid=b top.q
+check 'a secret in hex' "$ours" info --object 'secret,id=x,data=61 62f0,format=hex' top.q
+for bad in a 6x '6 1 2'; do
+	says 1 'not valid hex' info --object "secret,id=x,data=$bad,format=hex" top.q
+done
+
+# In JSON.
+s='"qom-type":"secret","id":"x"'
+same info --object "{$s,\"data\":\"abc\"}" top.q
+same info --object "{$s,\"data\":\"YWI=\",\"format\":\"base64\"}" top.q
+same_words info --object '{"id":"x","data":"a"}' top.q
+same_words info --object '{"qom-type":"foo","id":"x"}' top.q
+same_words info --object "{$s}" top.q
+for bad in "{$s" "{$s,\"data\":\"a\",\"data\":\"b\"}" "{$s,\"data\":\"a\",\"foo\":\"b\"}" '{}' \
+	"{$s,\"data\":\"a\"}x" "{$s,\"data\":1.5}"; do
+	same info --object "$bad" top.q
+done
+
+# Encrypted under another one.
+key=$(head -c 32 /dev/urandom | base64 -w0)
+iv=$(head -c 16 /dev/urandom | base64 -w0)
+hex() { base64 -d | od -An -v -tx1 | tr -d ' \n'; }
+sealed() # LENGTH: of so many bytes
+{
+	head -c "$1" /dev/zero | tr '\0' k | openssl enc -aes-256-cbc -nosalt \
+		-K "$(echo "$key" | hex)" -iv "$(echo "$iv" | hex)" | base64 -w0
+}
+k="secret,id=k,data=$key,format=base64"
+if command -v openssl >/dev/null; then
+	for n in 1 15 16 17 4095 4096 4097 9000; do
+		head -c $n /dev/zero | tr '\0' k >clear
+		sealed $n >closed
+		o='encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10'
+		check "create with $n bytes" "$ours" create -q -f qcow2 -o $o --object "$k" \
+			--object "secret,id=s,file=closed,format=base64,keyid=k,iv=$iv" luks.q 1M
+		check 'open with them as they are' "$ours" map --object secret,id=s,file=clear \
+			--image-opts driver=qcow2,encrypt.key-secret=s,file.filename=luks.q
+		check 'and in the peer' "$peer" map --object "$k" \
+			--object "secret,id=s,file=closed,format=base64,keyid=k,iv=$iv" \
+			--image-opts driver=qcow2,encrypt.key-secret=s,file.filename=luks.q
+	done
+	same_words info --object "$k" --object "secret,id=x,data=a,keyid=k" top.q
+	same info --object "$k" --object "secret,id=x,data=a,keyid=k,iv=$iv" top.q
+	same info --object "$k" --object "secret,id=x,data=a,keyid=k,iv=YWI=" top.q
+	same_words info --object "$k" --object "secret,id=x,data=a,keyid=none,iv=$iv" top.q
+	same_words info --object secret,id=k,data=abc \
+		--object "secret,id=x,data=$iv,format=base64,keyid=k,iv=$iv" top.q
+	same info --object "$k" --object "secret,id=x,data=$iv,format=base64,keyid=k,iv=$iv" top.q
+else
+	tests=$((tests + 1))
+	echo "ok $tests - secrets that are encrypted # SKIP openssl is not installed"
+fi
+
+# What runs shows no secret; here, for a second.
+for o in 'secret,id=s,data=hush' '{"qom-type":"secret","id":"s","data":"hush"}'; do
+	truncate -s 2M hush.raw
+	"$ours" convert -S 0 -r 2M --object "$o" -O raw hush.raw z.raw &
+	i=0 title=
+	while [ $((i += 1)) -lt 100 ] && ! echo "$title" | grep -q '\*\*'; do
+		title=$(tr '\0' ' ' <"/proc/$!/cmdline" 2>/dev/null)
+		sleep 0.01
+	done
+	wait $!
+	case $title in
+	*hush,* | *hush\"* | *data*) false ;;
+	*'--object ***'*) true ;;
+	*) false ;;
+	esac
+	ok $? "the title of a process does not tell: $title"
+done
 says 1 "No secret with id 's'" map --image-opts $q,encrypt.key-secret=s
 says 1 "No secret with id 's'" map --object secret,id=t,data=a --image-opts $q,encrypt.key-secret=s
 says 0 'Offset' map --object secret,id=s,data=a --image-opts $q,encrypt.key-secret=s
