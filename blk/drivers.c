@@ -80,8 +80,27 @@ static const struct row *row_by_prefix(const char *name)
 	return NULL;
 }
 
+/* The protocol before a name ends at a colon that no slash comes before. */
+static const char *protocol_end(const char *name)
+{
+	while (*name && *name != '/' && *name != ':')
+		name++;
+	return *name == ':' ? name : NULL;
+}
+
+static int unknown_protocol(const char *name, const char *end, struct blk_err *err)
+{
+	char protocol[32];
+	size_t len = THR_MIN((size_t)(end - name), sizeof(protocol) - 1);
+
+	memcpy(protocol, name, len);
+	protocol[len] = '\0';
+	return blk_fail_str(err, -THR_EINVAL, BLK_E_NO_PROTOCOL, protocol);
+}
+
 /* Whose a name is; one in JSON is taken apart where formats are known. "file:" only says that
- * what follows is a file's name. */
+ * what follows is a file's name; it is how a name with a colon is told from a protocol, as
+ * "./" is. */
 static int row_for_name(const struct row **out, const char **name, struct blk_err *err)
 {
 	if (blk_str_starts(*name, "json:"))
@@ -92,6 +111,8 @@ static int row_for_name(const struct row **out, const char **name, struct blk_er
 	*out = &rows[0];
 	if (blk_str_starts(*name, "file:"))
 		*name += 5;
+	else if (protocol_end(*name))
+		return unknown_protocol(*name, protocol_end(*name), err);
 	return 0;
 }
 

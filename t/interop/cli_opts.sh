@@ -69,6 +69,26 @@ check 'it has been copied' "$peer" compare top.q dst.q
 check 'resize' "$ours" resize --image-opts driver=qcow2,file.filename=dst.q 2M
 check 'it has been resized' sh -c "$peer info dst.q | grep -q '2 MiB'"
 
+# ---- protocols ------------------------------------------------------------------------
+
+for c in 'info no:x' 'map no:x' 'check no:x' \
+	'resize no:x 1M' 'commit no:x' 'bench -c 1 no:x' 'measure -O raw no:x' 'convert -O raw no:x z' \
+	'convert -O raw top.q no:x' 'convert -n -O raw top.q no:x' 'create -f raw no:x 1M' \
+	'create -f qcow2 no:x 1M' 'create -f qcow2 -b no:x -F raw z 1M' 'info :x' 'info http://x/y' \
+	'info --image-opts driver=raw,file.filename=no:x'; do
+	says 1 "Unknown protocol" ${c%% *} ${c#* }
+done
+says 2 "Unknown protocol" compare no:x top.q
+says 2 "Unknown protocol" compare top.q no:x
+[ ! -e no:x ]
+ok $? 'and no file is made of the name'
+for name in ./no:x "$PWD/no:x" file:no:x; do
+	check "$name is a file" "$ours" create -q -f raw "$name" 1M
+	[ -e no:x ] && same info "$name" && "$ours" info --image-opts driver=file,filename=no:x >/dev/null
+	ok $? "$name is read"
+	rm -f no:x
+done
+
 # ---- JSON ---------------------------------------------------------------------------
 
 says 0 'file format: qcow2' info 'json:{"driver":"qcow2","file":{"driver":"file","filename":"top.q"}}'
