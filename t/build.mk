@@ -15,7 +15,8 @@
 
 # the build system (make t T=@tree; not in a plain make t)
 tree-y := runner kconfig buildable barriers layers install firmware menuconfig musl dist symbols \
-	$(if $(CONFIG_HOSTED),lto)
+	$(if $(CONFIG_HOSTED),appliance lto)
+TIME_appliance := 120
 TIME_barriers := 600
 TIME_install := 300
 TIME_musl := 120
