@@ -166,8 +166,8 @@ TIME_luks := 240
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT
 ram-rig := $(call on,$(ram-needs))
-t-$(ram-rig) += conf/ram.o
-conf-$(ram-rig) += model matrix
+t-$(ram-rig) += conf/ram.o firmware/arena.o
+conf-$(ram-rig) += arena model matrix
 vg-$(ram-rig) += model matrix
 TIME_model := 180
 TIME_model_par := 180
