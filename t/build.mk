@@ -11,15 +11,17 @@
 #   vg-y      tests that make check runs under valgrind too
 #   tsan-y    tests that make check runs under TSan too
 #   fuzz-y    t/fuzz/NAME.c, programs of libFuzzer: make fuzz
+#   brief-y   tests that make check runs in configurations that are thrown for
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
 tree-y := runner kconfig buildable barriers layers install firmware menuconfig musl dist symbols \
-	$(if $(CONFIG_HOSTED),lto)
+	$(if $(CONFIG_HOSTED),appliance lto)
+TIME_appliance := 120
 TIME_barriers := 600
 TIME_install := 300
 TIME_musl := 120
-TIME_dist := 120
+TIME_dist := 240
 TIME_lto := 120
 TIME_buildable := 120
 TIME_firmware := 300
@@ -165,8 +167,8 @@ TIME_luks := 240
 ram-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_CHECK FMT_OP_RESIZE \
 	BLK_LOG BLK_MEM_SPARSE BLK_ERR_TEXT
 ram-rig := $(call on,$(ram-needs))
-t-$(ram-rig) += conf/ram.o
-conf-$(ram-rig) += model matrix
+t-$(ram-rig) += conf/ram.o firmware/arena.o
+conf-$(ram-rig) += arena model matrix
 vg-$(ram-rig) += model matrix
 TIME_model := 180
 TIME_model_par := 180
@@ -255,3 +257,6 @@ TIME_measure := 120
 TIME_datafile := 180
 TIME_cli_commit := 120
 
+# a second or less each
+brief-y := $(filter thr_base thr_none thr_fiber cz_codec cz_digest cz_zero blk_err blk_mem blk_opt \
+	blk_req fmt_probe fmt_raw qcow2_header qcow2_map qcow2_read cli_args,$(unit-y))

@@ -15,7 +15,8 @@ result() {
 	fi
 }
 
-if ! git -C "$srctree" rev-parse -q --verify HEAD >/dev/null 2>&1; then
+if ! git -C "$srctree" rev-parse -q --verify HEAD >/dev/null 2>&1 ||
+	[ "$(git -C "$srctree" rev-parse --show-prefix)" ]; then
 	echo '1..0 # SKIP this tree has no git repository'
 	exit 0
 fi
@@ -41,7 +42,14 @@ out/platter --version >log 2>&1
 result $? 'and the program starts'
 make -C tree O="$PWD/out" layers >log 2>&1
 result $? 'make layers there'
+make -C tree O="$PWD/out" -j2 t T='thr_base cli_args' >log 2>&1
+result $? 'and tests'
 GIT_DIR=/nonexistent make -C tree O="$PWD/out" dist >log 2>&1
 [ $? = 2 ] && grep -q 'needs the git repository' log
 result $? 'make dist there ends in a sentence'
+git init -q . >log 2>&1
+git -c user.name=n -c user.email=e commit -q --allow-empty -m other >log 2>&1
+make -C tree O="$PWD/out" dist >log 2>&1
+[ $? = 2 ] && grep -q 'needs the git repository' log
+result $? 'also where it lies in the repository of something else'
 echo "1..$n"

@@ -103,7 +103,7 @@ library()
 }
 
 flags="-std=gnu11 -Os -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections"
-arm="arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -ffreestanding"
+arm="arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -ffreestanding -fcallgraph-info=su"
 common="$here/say.c $here/arena.c"
 reads="$here/selftest.c $here/hostfile.c $here/flash.S $common"
 writes="$here/writetest.c $here/ramdisk.c $common"
@@ -114,9 +114,10 @@ board()
 {
 	program=$1 machine=$2 lib=$work/$3 bytes=$4
 	shift 4
+	rm -f "$work/$program.elf"-*.ci
 	(
 		cd "$here" && $arm $flags -I"$srctree" -I"$lib/include" -DBOARD_MEMORY="$bytes" \
-			-DFLASH_IMAGE="\"$work/images/flash.qcow2\"" "$@" semihost.c \
+			-DFLASH_IMAGE="\"$work/images/flash.qcow2\"" "$@" "$here/semihost.c" \
 			"$lib"/libfmt.a "$lib"/libblk.a "$lib"/libcz.a "$lib"/libthr.a \
 			-nostdlib -nostartfiles -lgcc -lc -T "$machine.ld" \
 			-Wl,--gc-sections,--defsym=board_memory_bytes="$bytes" \
@@ -186,7 +187,7 @@ ok 'images' $?
 build()
 {
 	library "$1" "$2" && sed -i "$3" "$work/$1/.config" && library "$1" olddefconfig &&
-		library "$1" CROSS_COMPILE=arm-none-eabi- CFLAGS=-fstack-usage
+		library "$1" CROSS_COMPILE=arm-none-eabi- CFLAGS='-fstack-usage -fcallgraph-info=su'
 	ok "$1: libraries for Cortex-M3" $? "$work/$1.log"
 	library "$1-here" "$2" &&
 		sed -i -e "$3" -e '/CROSS_COMPILE/d' -e '/TARGET_CFLAGS/d' "$work/$1-here/.config" &&
@@ -261,9 +262,24 @@ for c in reader writer; do
 	find "$work/$c" -name '*.su' -exec cat {} + | sort -t '	' -k 2 -n -r | head -n 3 |
 		sed "s/^.*:\([a-z0-9_]*\)	\([0-9]*\)	.*/# $c: a frame of \2 bytes: \1/"
 done
-for p in read write; do
-	grep '^stack' "$work/$p.out" | sed "s/^/# $p: /"
-done
+
+# stack PROGRAM CONFIG BYTES: the deepest chain of calls, which is printed, takes no more;
+# and it is no less than what was seen when the program ran
+stack()
+{
+	NM=arm-none-eabi-nm srctree=$srctree "$srctree/scripts/stack" "$work/$1.elf" \
+		$(find "$work/$2" -name '*.ci') \
+		"$work/$1.elf"-*.ci >"$work/$1.stack" 2>&1
+	sed "s/^/# $1: stack: /" "$work/$1.stack"
+	n=$(sed -n 's/^total \([0-9]*\) bytes$/\1/p' "$work/$1.stack")
+	seen=$(sed -n 's/^stack used: //p' "$work/$1.out")
+	[ "${n:-0}" -gt 0 ] && [ "$n" -le "$3" ]
+	ok "$1: $n bytes of stack at most, of $3" $? "$work/$1.stack"
+	[ "${seen:-0}" -gt 0 ] && [ "$seen" -le "${n:-0}" ]
+	ok "$1: $seen bytes of stack were seen in use" $? "$work/$1.out"
+}
+stack read reader 2400
+stack write writer 3600
 
 echo "1..$tests"
 exit $failed
