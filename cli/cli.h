@@ -86,6 +86,8 @@ enum {
  * complained about when it returns CLI_OPT_BAD. @short_opts begins with ':'. */
 #define CLI_OPT_BAD '?'
 int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
+/* The same, but -h is returned. */
+int cli_next_opt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
 
 /* A growing list of options; strings are its own. */
 struct cli_opts {

@@ -14,6 +14,7 @@
 #include "cli/json.c"
 #include "cli/object.c"
 #include "cli/object_tls.c"
+#include "cli/parse.c"
 
 const char *cli_prog = "test";
 
