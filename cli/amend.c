@@ -4,14 +4,13 @@
  */
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/parse.h"
 
 struct args {
 	struct fmt_amend m;
 	struct cli_opts opts;
 	struct cli_open open;
-	bool quiet;
 };
 
 static int help(const char *format, const char *name)
@@ -47,50 +46,10 @@ static int amend(struct args *a)
 	return cli_close(image) | ret;
 }
 
-static int set(struct args *a, int c)
+static int take_cache(void *ctx, const char *arg)
 {
-	switch (c) {
-	case CLI_OPT_BAD:
-		return 1;
-	case CLI_OPT_IMAGE_OPTS:
-		a->open.image_opts = true;
-		break;
-	case 'f':
-		a->open.format = optarg;
-		break;
-	case 't':
-		a->open.cache = optarg;
-		return cli_cache_ok("cache", optarg);
-	case 'o':
-		return cli_opts_add(&a->opts, optarg);
-	case 'q':
-		a->quiet = true;
-		break;
-	}
-	return 0;
-}
-
-static int parse(struct args *a, int argc, char **argv)
-{
-	enum { OPT_FORCE = CLI_OPT_FIRST, OPT_REPRODUCIBLE };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		{"force", no_argument, NULL, OPT_FORCE},
-		{"reproducible", required_argument, NULL, OPT_REPRODUCIBLE},
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":f:ho:pqt:", options)) != -1) {
-		if (set(a, c))
-			return 1;
-		a->m.force |= c == OPT_FORCE;
-		if (c == OPT_REPRODUCIBLE)
-			a->m.seed = optarg;
-	}
-	return 0;
+	*(const char **)ctx = arg;
+	return cli_cache_ok("cache", arg);
 }
 
 int cli_amend(int argc, char **argv)
@@ -99,7 +58,18 @@ int cli_amend(int argc, char **argv)
 		.m = {.secrets = cli_secrets(), .mem = &thr_heap},
 		.open = {.blk_flags = BLK_RDWR, .flags = FMT_NO_BACKING},
 	};
-	int ret = parse(&a, argc, argv);
+	const struct cli_opt options[] = {
+		CLI_OPT_FORMAT(&a.open.format),
+		CLI_OPT_IMAGE_OPTS(&a.open.image_opts),
+		CLI_CALL('t', NULL, "CACHE", take_cache, &a.open.cache, CLI_CACHES),
+		CLI_OPT_LIST(&a.opts),
+		CLI_FLAG(0, "force", &a.m.force, "even what cannot be undone"),
+		CLI_OPT_SEED(&a.m.seed),
+		CLI_NOTHING('p', NULL, CLI_SHOW_PROGRESS),
+		CLI_NOTHING('q', NULL, "print errors only"),
+		CLI_OPT_END,
+	};
+	int ret = cli_parse(argc, argv, options);
 
 	a.open.name = argv[argc - 1];
 	if (!ret && a.opts.help)

@@ -10,7 +10,7 @@
 
 bool cli_untrusted;
 
-int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts)
+int cli_next_opt(int argc, char **argv, const char *short_opts, const struct option *long_opts)
 {
 	int c;
 
@@ -20,9 +20,6 @@ int cli_getopt(int argc, char **argv, const char *short_opts, const struct optio
 	} while (c == CLI_OPT_UNTRUSTED);
 
 	switch (c) {
-	case 'h':
-		cli_help();
-		exit(cli_done(0));
 	case ':':
 		cli_usage("missing argument for option '%s'", argv[optind - 1]);
 		return CLI_OPT_BAD;
@@ -33,6 +30,16 @@ int cli_getopt(int argc, char **argv, const char *short_opts, const struct optio
 		return cli_object_add(optarg) ? CLI_OPT_BAD : c;
 	}
 	return c;
+}
+
+int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts)
+{
+	int c = cli_next_opt(argc, argv, short_opts, long_opts);
+
+	if (c != 'h')
+		return c;
+	cli_help();
+	exit(cli_done(0));
 }
 
 /* ---- lists of options ------------------------------------------------------------- */
@@ -193,6 +200,17 @@ int cli_threads(const char *arg, unsigned *out)
 	if (!cli_number(arg, 1, CLI_THREADS_MAX, out))
 		return 0;
 	return cli_error("Invalid number of threads, it is between 1 and %u", CLI_THREADS_MAX);
+}
+
+int cli_engine_ok(const char *arg)
+{
+	static const char *const engines[] = {
+		"threads", "native", "io_uring", "sync", "auto", "aio", "uring"};
+
+	for (size_t i = 0; i < THR_ARRAY_SIZE(engines); i++)
+		if (!strcmp(arg, engines[i]))
+			return 0;
+	return cli_error("Invalid aio option: %s", arg);
 }
 
 int cli_output(const char *arg, bool *json)

@@ -2,18 +2,17 @@
  *
  * cli/bench.c - platter bench: how long so many requests take.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 struct args {
-	const char *format, *cache, *engine;
+	struct cli_open open;
+	const char *engine;
 	struct fmt_bench b;
-	bool share, image_opts;
+	uint64_t depth, size, pattern; /* for b */
 	unsigned threads;
 };
 
@@ -59,134 +58,79 @@ static int bench(struct blk *image, const struct args *a)
 	return 0;
 }
 
-/* A whole number from 0 to INT_MAX, in any base of C. */
-static int number(const char *what, const char *arg, uint64_t max, uint64_t *out)
-{
-	char *end;
-	long long v;
+/* ---- options ------------------------------------------------------------------------- */
 
-	errno = 0;
-	v = strtoll(arg, &end, 0);
-	if (errno || end == arg || *end || v < 0 || (uint64_t)v > max)
-		return cli_error("Invalid %s specified", what);
-	*out = (uint64_t)v;
+static int take_size(void *ctx, const char *arg)
+{
+	uint64_t *size = ctx;
+
+	if (cli_size("buffer size", arg, size))
+		return 1;
+	return *size <= INT_MAX ? 0
+				: cli_error("Invalid buffer size specified. Must be between 0 "
+					    "and %d.",
+					  INT_MAX);
+}
+
+static int take_engine(void *ctx, const char *arg)
+{
+	*(const char **)ctx = arg;
+	return cli_engine_ok(arg);
+}
+
+static int take_native(void *ctx, const char *arg)
+{
+	(void)arg;
+	return take_engine(ctx, "native");
+}
+
+static int take_options(struct args *a, int argc, char **argv)
+{
+	bool no_drain = false;
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&a->open),
+		CLI_OPT_CACHE('t', &a->open.cache),
+		CLI_CALL('i', NULL, "AIO", take_engine, &a->engine, CLI_ENGINES),
+		CLI_CALL('n', NULL, NULL, take_native, &a->engine, "as -i native"),
+		CLI_COUNT('c', NULL, "N", &a->b.count, "request count", 0, INT_MAX,
+			"how many requests (75000)"),
+		CLI_COUNT('d', NULL, "N", &a->depth, "queue depth", 1, INT_MAX,
+			"how many at a time (64)"),
+		CLI_CALL('s', NULL, "SIZE", take_size, &a->size, "bytes a request (4k)"),
+		CLI_SIZE('o', NULL, "OFFSET", &a->b.off, "offset", "where to begin (0)"),
+		CLI_SIZE('S', NULL, "STEP", &a->b.step, "step_size",
+			"from one request to the next (as -s)"),
+		CLI_FLAG('w', NULL, &a->b.write, "write"),
+		CLI_COUNT(0, "pattern", "BYTE", &a->pattern, "pattern byte", 0, UINT8_MAX,
+			"what is written (0)"),
+		CLI_COUNT(0, "flush-interval", "N", &a->b.flush_interval, "flush interval", 0,
+			INT_MAX, "flush after so many writes"),
+		CLI_FLAG(0, "no-drain", &no_drain, "flush with requests under way"),
+		CLI_OPT_THREADS(&a->threads),
+		CLI_NOTHING('q', NULL, "taken, and changes nothing, as in qemu-img"),
+		CLI_OPT_END,
+	};
+
+	if (cli_parse_one(argc, argv, options, &a->open.name))
+		return 1;
+	a->b.drain = !no_drain;
+	a->b.depth = (unsigned)a->depth;
+	a->b.size = (uint32_t)a->size;
+	a->b.pattern = (uint8_t)a->pattern;
 	return 0;
-}
-
-static int take_number(struct args *a, int c, const char *arg)
-{
-	uint64_t v;
-
-	switch (c) {
-	case 'c':
-		return number("request count", arg, INT_MAX, &a->b.count);
-	case 'd':
-		if (number("queue depth", arg, INT_MAX, &v))
-			return 1;
-		a->b.depth = (unsigned)v;
-		return v ? 0 : cli_error("Invalid queue depth specified");
-	case 's':
-		if (cli_size("buffer size", arg, &v))
-			return 1;
-		if (v > INT_MAX)
-			return cli_error("Invalid buffer size specified. Must be between 0 "
-					 "and %d.",
-				INT_MAX);
-		a->b.size = (uint32_t)v;
-		return 0;
-	}
-	return 0;
-}
-
-enum { OPT_PATTERN = CLI_OPT_FIRST, OPT_FLUSH_INTERVAL, OPT_NO_DRAIN, OPT_THREADS };
-
-static const struct option options[] = {
-	CLI_LONG_HELP,
-	{"flush-interval", required_argument, NULL, OPT_FLUSH_INTERVAL},
-	{"pattern", required_argument, NULL, OPT_PATTERN},
-	{"no-drain", no_argument, NULL, OPT_NO_DRAIN},
-	{"threads", required_argument, NULL, OPT_THREADS},
-	CLI_LONG_OBJECT,
-	CLI_LONG_IMAGE_OPTS,
-	CLI_LONG_SHARE,
-	CLI_LONG_END,
-};
-
-static int take_engine(struct args *a)
-{
-	static const char *const engines[] = {
-		"threads", "native", "io_uring", "sync", "auto", "aio", "uring"};
-
-	for (size_t i = 0; i < THR_ARRAY_SIZE(engines); i++)
-		if (!strcmp(optarg, engines[i])) {
-			a->engine = optarg;
-			return 0;
-		}
-	return cli_error("Invalid aio option: %s", optarg);
-}
-
-static int take_option(struct args *a, int c)
-{
-	uint64_t v;
-	int ret;
-
-	switch (c) {
-	case 'f':
-		a->format = optarg;
-		return 0;
-	case CLI_OPT_IMAGE_OPTS:
-		a->image_opts = true;
-		return 0;
-	case 'i':
-		return take_engine(a);
-	case 'n':
-		a->engine = "native";
-		return 0;
-	case 'o':
-		return cli_size("offset", optarg, &a->b.off);
-	case 'q': /* qemu-img prints no less with it */
-		return 0;
-	case 'S':
-		return cli_size("step_size", optarg, &a->b.step);
-	case 't':
-		a->cache = optarg;
-		return 0;
-	case 'w':
-		a->b.write = true;
-		return 0;
-	case 'U':
-		a->share = true;
-		return 0;
-	case OPT_PATTERN:
-		ret = number("pattern byte", optarg, UINT8_MAX, &v);
-		a->b.pattern = ret ? 0 : (uint8_t)v;
-		return ret;
-	case OPT_FLUSH_INTERVAL:
-		return number("flush interval", optarg, INT_MAX, &a->b.flush_interval);
-	case OPT_NO_DRAIN:
-		a->b.drain = false;
-		return 0;
-	case OPT_THREADS:
-		return cli_threads(optarg, &a->threads);
-	}
-	return take_number(a, c, optarg);
 }
 
 static int parse(struct args *a, int argc, char **argv)
 {
 	unsigned flags;
-	int c;
 
-	while ((c = cli_getopt(argc, argv, ":hc:d:f:i:no:qs:S:t:wU", options)) != -1)
-		if (c == CLI_OPT_BAD || take_option(a, c))
-			return 1;
-	if (optind != argc - 1)
-		return cli_usage("Expecting one image file name");
+	if (take_options(a, argc, argv))
+		return 1;
 	if (a->b.flush_interval && !a->b.write)
 		return cli_error("--flush-interval is only available in write tests");
 	if (a->b.flush_interval && a->b.flush_interval < a->b.depth)
 		return cli_error("Flush interval can't be smaller than depth");
-	if (a->cache && blk_cache_parse(a->cache, &flags))
+	if (a->open.cache && blk_cache_parse(a->open.cache, &flags))
 		return cli_error("Invalid cache mode");
 	if (!a->b.step)
 		a->b.step = a->b.size;
@@ -205,26 +149,21 @@ static void device_options(
 		v[opts->n++] = (struct blk_opt){"file.engine", a->engine};
 }
 
-static int open_image(struct blk **out, const struct args *a, const char *name)
+static int open_image(struct blk **out, const struct args *a)
 {
 	struct blk_opt v[1];
 	struct blk_opts opts = {v, 0};
-	struct cli_open o = {
-		.name = name,
-		.format = a->format,
-		.image_opts = a->image_opts,
-		.cache = a->cache,
-		.blk_flags = (a->b.write ? BLK_RDWR : 0u) | (a->share ? BLK_SHARE : 0u),
-		.opts = &opts,
-	};
+	struct cli_open o = a->open;
 	struct blk_err err = BLK_ERR_INIT;
 	int code;
 
-	if (a->share && a->b.write)
+	if (o.blk_flags & BLK_SHARE && a->b.write)
 		return cli_error("Could not open '%s': force-share=on can only be used with "
 				 "read-only images",
-			name);
-	device_options(&opts, v, a, name);
+			o.name);
+	o.blk_flags |= a->b.write ? BLK_RDWR : 0u;
+	o.opts = &opts;
+	device_options(&opts, v, a, o.name);
 	code = cli_open_err(out, &o, &err);
 	/* A device that was named by options may have no engines either. */
 	if (code && err.id == BLK_E_BAD_OPTION && a->engine && opts.n) {
@@ -238,7 +177,9 @@ static int open_image(struct blk **out, const struct args *a, const char *name)
 int cli_bench(int argc, char **argv)
 {
 	struct args a = {
-		.b = {.count = 75000, .depth = 64, .size = 4096, .drain = true},
+		.b = {.count = 75000},
+		.depth = 64,
+		.size = 4096,
 		.threads = 1,
 	};
 	struct blk *image;
@@ -246,7 +187,7 @@ int cli_bench(int argc, char **argv)
 
 	if (ret)
 		return ret;
-	ret = open_image(&image, &a, argv[optind]);
+	ret = open_image(&image, &a);
 	if (ret)
 		return ret;
 	ret = bench(image, &a);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # cli-y: the objects of this room; cli-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 ifeq ($(CONFIG_CLI),y)
-cli-y += main.o error.o args.o human.o json.o object.o object_tls.o open.o
+cli-y += main.o error.o args.o parse.o human.o json.o object.o object_tls.o open.o
 cli-y += $(if $(CONFIG_CZ_CRYPTO),decrypt.o,decrypt_none.o)
 cli-$(CONFIG_CLI_AMEND) += amend.o
 cli-$(CONFIG_CLI_CREATE) += create.o

@@ -5,14 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 enum { CHECK_ERROR = 1, CHECK_CORRUPT = 2, CHECK_LEAKS = 3, CHECK_UNSUPPORTED = 63 };
 
 struct args {
-	const char *format, *cache;
-	const char *name;
-	bool json, quiet, share, image_opts;
+	struct cli_open open;
+	bool json, quiet;
 	unsigned fix;
 };
 
@@ -137,90 +136,46 @@ static int check(struct blk *image, const struct args *a)
 	if (fmt_check(image, &c, &err) || check_again(image, a, &c, &err))
 		return failed(&err);
 	if (a->json)
-		json(&c, a->name, fmt_driver_of(image)->name);
+		json(&c, a->open.name, fmt_driver_of(image)->name);
 	else if (!a->quiet)
 		human(&c);
 	return status(&c);
 }
 
-static int set_fix(struct args *a, const char *arg)
+static int set_fix(void *ctx, const char *arg)
 {
+	unsigned *fix = ctx;
+
 	if (!strcmp(arg, "leaks"))
-		a->fix = FMT_FIX_LEAKS;
+		*fix = FMT_FIX_LEAKS;
 	else if (!strcmp(arg, "all"))
-		a->fix = FMT_FIX_LEAKS | FMT_FIX_ERRORS;
+		*fix = FMT_FIX_LEAKS | FMT_FIX_ERRORS;
 	else
 		return cli_usage(
 			"Unknown option value for -r (expecting 'leaks' or 'all'): %s", arg);
 	return 0;
 }
 
-static int parse(struct args *a, int argc, char **argv)
-{
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		{"format", required_argument, NULL, 'f'},
-		{"repair", required_argument, NULL, 'r'},
-		CLI_LONG_OUTPUT,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		CLI_LONG_SHARE,
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":hf:r:T:qU", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case CLI_OPT_IMAGE_OPTS:
-			a->image_opts = true;
-			break;
-		case 'f':
-			a->format = optarg;
-			break;
-		case 'r':
-			if (set_fix(a, optarg))
-				return 1;
-			break;
-		case CLI_OPT_OUTPUT:
-			if (cli_output(optarg, &a->json))
-				return 1;
-			break;
-		case 'T':
-			a->cache = optarg;
-			break;
-		case 'q':
-			a->quiet = true;
-			break;
-		case 'U':
-			a->share = true;
-			break;
-		}
-	}
-	return 0;
-}
-
 int cli_check(int argc, char **argv)
 {
-	struct args a = {0};
-	struct cli_open o = {.flags = FMT_NO_BACKING};
+	struct args a = {.open = {.flags = FMT_NO_BACKING}};
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&a.open),
+		CLI_CALL('r', "repair", "WHAT", set_fix, &a.fix, "repair 'leaks' or 'all'"),
+		CLI_OPT_OUTPUT(&a.json),
+		CLI_OPT_CACHE('T', &a.open.cache),
+		CLI_OPT_QUIET(&a.quiet),
+		CLI_OPT_END,
+	};
 	struct blk *image;
-	int ret = parse(&a, argc, argv);
+	int ret;
 
-	if (ret)
-		return ret;
-	if (optind != argc - 1)
-		return cli_usage("Expecting one image file name");
-	if (cli_cache_ok("source cache", a.cache))
+	if (cli_parse_one(argc, argv, options, &a.open.name) ||
+		cli_cache_ok("source cache", a.open.cache))
 		return 1;
-	a.name = o.name = argv[optind];
-	o.format = a.format;
-	o.image_opts = a.image_opts;
-	o.cache = a.cache;
-	o.blk_flags = (a.share ? BLK_SHARE : 0u) | (a.fix ? BLK_RDWR : 0u);
-	o.flags |= a.fix ? FMT_REPAIR : 0u;
-	ret = cli_open(&image, &o);
+	a.open.blk_flags |= a.fix ? BLK_RDWR : 0u;
+	a.open.flags |= a.fix ? FMT_REPAIR : 0u;
+	ret = cli_open(&image, &a.open);
 	if (ret)
 		return ret;
 	ret = check(image, &a);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/checksum.h"
+#include "cli/parse.h"
 
 struct job {
 	struct fmt_checksum *c;
@@ -70,15 +71,10 @@ static int sum_up(const struct checksum_args *a, const char *name, struct fmt_ch
 
 static int sum_up_image(const struct checksum_args *a, const char *name, struct fmt_checksum *c)
 {
-	struct cli_open o = {
-		.name = name,
-		.format = a->format,
-		.cache = a->cache,
-		.image_opts = a->image_opts,
-		.blk_flags = BLK_SEQUENTIAL | (a->share ? BLK_SHARE : 0u),
-	};
+	struct cli_open o = a->open;
 	int ret;
 
+	o.name = name;
 	if (cli_open(&c->image, &o))
 		return 1;
 	ret = sum_up(a, name, c);
@@ -152,94 +148,48 @@ static int all_files(const struct checksum_args *a, int n, char **names)
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-enum { OPT_DIGEST = CLI_OPT_FIRST, OPT_BLOCK_SIZE, OPT_PLAIN, OPT_CHECK, OPT_THREADS };
-
-static int block_size(struct checksum_args *a)
+static int block_size(void *ctx, const char *arg)
 {
+	uint32_t *block = ctx;
 	uint64_t v;
 
-	if (cli_size("block size", optarg, &v))
+	if (cli_size("block size", arg, &v))
 		return 1;
 	if (!thr_is_pow2(v) || v < FMT_CHECKSUM_MIN || v > FMT_CHECKSUM_MAX)
 		return cli_error("Invalid block size specified. It is a power of two from %u "
 				 "to %u.",
 			FMT_CHECKSUM_MIN, FMT_CHECKSUM_MAX);
-	a->c.block = (uint32_t)v;
-	return 0;
-}
-
-static int take_option(struct checksum_args *a, int c)
-{
-	switch (c) {
-	case CLI_OPT_BAD:
-		return 1;
-	case CLI_OPT_IMAGE_OPTS:
-		a->image_opts = true;
-		break;
-	case CLI_OPT_OUTPUT:
-		return cli_output(optarg, &a->json);
-	case 'c':
-	case OPT_CHECK:
-		a->check = true;
-		break;
-	case 'f':
-		a->format = optarg;
-		break;
-	case 'm':
-		if (cli_number(optarg, 1, 16, &a->c.fibers))
-			return cli_error("Invalid number of coroutines. Allowed number of "
-					 "coroutines is between 1 and 16");
-		break;
-	case 'T':
-		a->cache = optarg;
-		break;
-	case 'p':
-		a->progress = true;
-		break;
-	case 'q':
-		a->quiet = true;
-		break;
-	case 'U':
-		a->share = true;
-		break;
-	case OPT_DIGEST:
-		a->c.digest = optarg;
-		break;
-	case OPT_BLOCK_SIZE:
-		return block_size(a);
-	case OPT_PLAIN:
-		a->c.plain = true;
-		break;
-	case OPT_THREADS:
-		return cli_threads(optarg, &a->threads);
-	}
+	*block = (uint32_t)v;
 	return 0;
 }
 
 int cli_checksum(int argc, char **argv)
 {
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		CLI_LONG_OUTPUT,
-		CLI_LONG_SHARE,
-		{"digest", required_argument, NULL, OPT_DIGEST},
-		{"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
-		{"plain", no_argument, NULL, OPT_PLAIN},
-		{"check", no_argument, NULL, OPT_CHECK},
-		{"threads", required_argument, NULL, OPT_THREADS},
-		CLI_LONG_END,
+	struct checksum_args a = {
+		.c = {.digest = "sha256", .block = FMT_CHECKSUM_BLOCK},
+		.open = {.blk_flags = BLK_SEQUENTIAL},
 	};
-	struct checksum_args a = {.c = {.digest = "sha256", .block = FMT_CHECKSUM_BLOCK}};
-	int c;
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&a.open),
+		CLI_OPT_CACHE('T', &a.open.cache),
+		CLI_TEXT(0, "digest", "NAME", &a.c.digest, "the digest (sha256)"),
+		CLI_CALL(0, "block-size", "SIZE", block_size, &a.c.block,
+			"of the tree of digests (64k)"),
+		CLI_FLAG(0, "plain", &a.c.plain, "the digest of the whole disk, as sha256sum"),
+		CLI_FLAG('c', "check", &a.check, "verify the lists that the files are"),
+		CLI_OPT_OUTPUT(&a.json),
+		CLI_OPT_FIBERS(&a.c.fibers),
+		CLI_OPT_THREADS(&a.threads),
+		CLI_OPT_PROGRESS(&a.progress),
+		CLI_OPT_QUIET(&a.quiet),
+		CLI_OPT_END,
+	};
 
-	while ((c = cli_getopt(argc, argv, ":hcf:m:T:pqU", options)) != -1)
-		if (take_option(&a, c))
-			return 1;
+	if (cli_parse(argc, argv, options))
+		return 1;
 	if (optind == argc)
 		return cli_usage("Expecting at least one image file name");
-	if (cli_cache_ok("source cache", a.cache))
+	if (cli_cache_ok("source cache", a.open.cache))
 		return 1;
 	return all_files(&a, argc - optind, argv + optind);
 }

@@ -10,9 +10,9 @@
 #define CHECKSUM_HEX (2 * FMT_DIGEST_MAX + 1)
 
 struct checksum_args {
-	const char *format, *cache;
+	struct cli_open open;  /* all but the name */
 	struct fmt_checksum c; /* how */
-	bool progress, quiet, share, image_opts, check, json;
+	bool progress, quiet, check, json;
 	unsigned threads;
 };
 

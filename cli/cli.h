@@ -57,7 +57,6 @@ int cli_done(int status);
 enum {
 	CLI_OPT_OBJECT = 256,
 	CLI_OPT_IMAGE_OPTS,
-	CLI_OPT_OUTPUT,
 	CLI_OPT_UNTRUSTED,
 	CLI_OPT_FIRST, /* a command's own begin here */
 };
@@ -76,25 +75,19 @@ enum {
 	{                                                                                      \
 		"image-opts", no_argument, NULL, CLI_OPT_IMAGE_OPTS                            \
 	}
-#define CLI_LONG_OUTPUT                                                                        \
-	{                                                                                      \
-		"output", required_argument, NULL, CLI_OPT_OUTPUT                              \
-	}
-#define CLI_LONG_SHARE                                                                         \
-	{                                                                                      \
-		"force-share", no_argument, NULL, 'U'                                          \
-	}
 #define CLI_LONG_END                                                                           \
 	{                                                                                      \
 		NULL, 0, NULL, 0                                                               \
 	}
 
-/* The next option, -1 after the last. What every command treats alike is done here:
- * -h prints help and ends the program; --object has been remembered; an unknown option, a
- * missing argument and a bad object have been complained about when it returns
- * CLI_OPT_BAD. @short_opts begins with ':'. */
+/* For the two whose options are not in a table (parse.h). The next option, -1 after the last.
+ * What every command treats alike is done here: -h prints help and ends the program; --object
+ * has been remembered; an unknown option, a missing argument and a bad object have been
+ * complained about when it returns CLI_OPT_BAD. @short_opts begins with ':'. */
 #define CLI_OPT_BAD '?'
 int cli_getopt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
+/* The same, but -h is returned. */
+int cli_next_opt(int argc, char **argv, const char *short_opts, const struct option *long_opts);
 
 /* A growing list of options; strings are its own. */
 struct cli_opts {
@@ -118,6 +111,8 @@ int cli_number(const char *arg, unsigned min, unsigned max, unsigned *out);
 #define CLI_THREADS_MAX 256u
 /* A number of threads for --threads. */
 int cli_threads(const char *arg, unsigned *out);
+/* Whether -i may say that: 0, or 1 after a message. */
+int cli_engine_ok(const char *arg);
 /* "human" or "json". */
 int cli_output(const char *arg, bool *json);
 

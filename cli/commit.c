@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 struct args {
-	const char *name, *format, *cache, *base;
-	bool image_opts, keep, progress, quiet;
+	struct cli_open open;
+	const char *base;
+	bool keep, progress, quiet;
 	uint64_t rate;
 	unsigned threads;
 };
@@ -66,7 +67,7 @@ static unsigned depth_of(const struct blk *top, const struct args *a)
 	for (const struct blk *b = top; b->backing; b = b->backing, depth++)
 		if (is_base(b, b->backing, a->base))
 			return depth;
-	cli_error("Did not find '%s' in the backing chain of '%s'", a->base, a->name);
+	cli_error("Did not find '%s' in the backing chain of '%s'", a->base, a->open.name);
 	return 0;
 }
 
@@ -89,17 +90,11 @@ static int commit(struct blk *image, unsigned depth, const struct args *a)
 	return code ? cli_fail(&j.err) : 0;
 }
 
-static int open_and_commit(const struct args *a)
+static int open_and_commit(struct args *a)
 {
-	struct cli_open o = {
-		.name = a->name,
-		.image_opts = a->image_opts,
-		.format = a->format,
-		.cache = a->cache,
-	};
 	struct blk *image;
 	unsigned depth;
-	int ret = cli_open(&image, &o);
+	int ret = cli_open(&image, &a->open);
 
 	if (ret)
 		return ret;
@@ -107,9 +102,9 @@ static int open_and_commit(const struct args *a)
 	ret = cli_close(image);
 	if (!depth || ret)
 		return 1;
-	o.blk_flags = a->keep ? 0 : BLK_RDWR;
-	o.writable = depth;
-	ret = cli_open(&image, &o);
+	a->open.blk_flags = a->keep ? 0 : BLK_RDWR;
+	a->open.writable = depth;
+	ret = cli_open(&image, &a->open);
 	if (ret)
 		return ret;
 	ret = commit(image, depth, a);
@@ -119,59 +114,26 @@ static int open_and_commit(const struct args *a)
 	return ret;
 }
 
-static int take_option(struct args *a, int c)
-{
-	switch (c) {
-	case 'b':
-		a->base = optarg;
-		/* What lies between would be wrong for an emptied image. */
-		a->keep = true;
-		break;
-	case 'd':
-		a->keep = true;
-		break;
-	case 'f':
-		a->format = optarg;
-		break;
-	case 'p':
-		a->progress = true;
-		break;
-	case 'q':
-		a->quiet = true;
-		break;
-	case 'r':
-		return cli_size("rate limit", optarg, &a->rate);
-	case 't':
-		a->cache = optarg;
-		break;
-	case CLI_OPT_IMAGE_OPTS:
-		a->image_opts = true;
-		break;
-	case CLI_OPT_FIRST:
-		return cli_threads(optarg, &a->threads);
-	}
-	return 0;
-}
-
 int cli_commit(int argc, char **argv)
 {
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		{"threads", required_argument, NULL, CLI_OPT_FIRST},
-		CLI_LONG_END,
-	};
 	struct args a = {0};
-	int c;
+	const struct cli_opt options[] = {
+		CLI_OPT_FORMAT(&a.open.format),
+		CLI_OPT_IMAGE_OPTS(&a.open.image_opts),
+		CLI_OPT_CACHE('t', &a.open.cache),
+		CLI_TEXT('b', NULL, "BASE", &a.base, "the image of the chain to write into"),
+		CLI_FLAG('d', NULL, &a.keep, "do not empty the overlay"),
+		CLI_SIZE('r', NULL, "RATE", &a.rate, "rate limit", "bytes a second at most"),
+		CLI_OPT_PROGRESS(&a.progress),
+		CLI_OPT_QUIET(&a.quiet),
+		CLI_OPT_THREADS(&a.threads),
+		CLI_OPT_END,
+	};
 
-	while ((c = cli_getopt(argc, argv, ":b:df:hpqr:t:", options)) != -1)
-		if (c == CLI_OPT_BAD || take_option(&a, c))
-			return 1;
-	if (optind != argc - 1)
-		return cli_usage("Expecting one image file name");
-	if (cli_cache_ok("cache", a.cache))
+	if (cli_parse_one(argc, argv, options, &a.open.name) ||
+		cli_cache_ok("cache", a.open.cache))
 		return 1;
-	a.name = argv[optind];
+	/* What lies between would be wrong for an emptied image. */
+	a.keep |= a.base != NULL;
 	return open_and_commit(&a);
 }

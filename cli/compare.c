@@ -4,13 +4,13 @@
  */
 #include <inttypes.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 enum { COMPARE_DIFFERENT = 1, COMPARE_OPEN = 2, COMPARE_MAP = 3, COMPARE_READ = 4 };
 
 struct args {
-	const char *format_a, *format_b, *cache;
-	bool progress, quiet, strict, share, image_opts;
+	struct cli_open first, second;
+	bool progress, quiet, strict;
 	unsigned threads;
 };
 
@@ -74,82 +74,44 @@ static int compare(struct blk *a, struct blk *b, const struct args *args)
 	return failed(&j.err);
 }
 
-static int parse(struct args *a, int argc, char **argv)
+static int open_both(struct args *a, struct blk **first, struct blk **second)
 {
-	enum { OPT_THREADS = CLI_OPT_FIRST };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		CLI_LONG_SHARE,
-		{"threads", required_argument, NULL, OPT_THREADS},
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":hf:F:T:pqsU", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case CLI_OPT_IMAGE_OPTS:
-			a->image_opts = true;
-			break;
-		case 'f':
-			a->format_a = optarg;
-			break;
-		case 'F':
-			a->format_b = optarg;
-			break;
-		case 'T':
-			a->cache = optarg;
-			break;
-		case 'p':
-			a->progress = true;
-			break;
-		case 'q':
-			a->quiet = true;
-			break;
-		case 's':
-			a->strict = true;
-			break;
-		case 'U':
-			a->share = true;
-			break;
-		case OPT_THREADS:
-			if (cli_threads(optarg, &a->threads))
-				return 1;
-			break;
-		}
-	}
-	return 0;
+	a->second.cache = a->first.cache;
+	a->second.blk_flags = a->first.blk_flags;
+	a->second.image_opts = a->first.image_opts;
+	if (cli_cache_ok("source cache", a->first.cache) || cli_open(first, &a->first))
+		return COMPARE_OPEN;
+	if (!cli_open(second, &a->second))
+		return 0;
+	cli_close(*first);
+	return COMPARE_OPEN;
 }
 
 int cli_compare(int argc, char **argv)
 {
-	struct args a = {0};
-	struct cli_open o = {0};
+	struct args a = {.first = {.blk_flags = BLK_SEQUENTIAL}};
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&a.first),
+		CLI_TEXT('F', NULL, "FMT", &a.second.format, "the format of the second image"),
+		CLI_OPT_CACHE('T', &a.first.cache),
+		CLI_OPT_PROGRESS(&a.progress),
+		CLI_OPT_QUIET(&a.quiet),
+		CLI_FLAG('s', NULL, &a.strict, "sizes and allocation must be the same too"),
+		CLI_OPT_THREADS(&a.threads),
+		CLI_OPT_END,
+	};
 	struct blk *first, *second;
-	int ret = parse(&a, argc, argv);
+	int ret;
 
-	if (ret)
-		return ret;
+	if (cli_parse(argc, argv, options))
+		return 1;
 	if (optind != argc - 2)
 		return cli_usage("Expecting two image file names");
-	if (cli_cache_ok("source cache", a.cache))
-		return COMPARE_OPEN;
-	o.cache = a.cache;
-	o.blk_flags = BLK_SEQUENTIAL | (a.share ? BLK_SHARE : 0u);
-	o.name = argv[optind];
-	o.format = a.format_a;
-	o.image_opts = a.image_opts;
-	if (cli_open(&first, &o))
-		return COMPARE_OPEN;
-	o.name = argv[optind + 1];
-	o.format = a.format_b;
-	if (cli_open(&second, &o)) {
-		cli_close(first);
-		return COMPARE_OPEN;
-	}
+	a.first.name = argv[optind];
+	a.second.name = argv[optind + 1];
+	ret = open_both(&a, &first, &second);
+	if (ret)
+		return ret;
 	ret = compare(first, second, &a);
 	cli_close(second);
 	cli_close(first);

@@ -4,43 +4,17 @@
  */
 #include <stdlib.h>
 
-#include "cli/cli.h"
 #include "cli/convert.h"
 #include "cli/options.h"
+#include "cli/parse.h"
 
 #define SPARSE_MAX (16u << 20)
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-enum {
-	OPT_THREADS = CLI_OPT_FIRST,
-	OPT_TARGET_IS_ZERO,
-	OPT_TARGET_IMAGE_OPTS,
-	OPT_SALVAGE,
-	OPT_BITMAPS,
-	OPT_SKIP_BROKEN,
-	OPT_REPRODUCIBLE,
-};
-
-static const char short_options[] = ":hf:O:B:CcF:o:l:S:pt:T:qnm:WUr:";
-
-static const struct option long_options[] = {
-	CLI_LONG_HELP,
-	CLI_LONG_OBJECT,
-	CLI_LONG_IMAGE_OPTS,
-	CLI_LONG_SHARE,
-	{"threads", required_argument, NULL, OPT_THREADS},
-	{"target-is-zero", no_argument, NULL, OPT_TARGET_IS_ZERO},
-	{"target-image-opts", no_argument, NULL, OPT_TARGET_IMAGE_OPTS},
-	{"salvage", no_argument, NULL, OPT_SALVAGE},
-	{"bitmaps", no_argument, NULL, OPT_BITMAPS},
-	{"skip-broken-bitmaps", no_argument, NULL, OPT_SKIP_BROKEN},
-	{"reproducible", required_argument, NULL, OPT_REPRODUCIBLE},
-	CLI_LONG_END,
-};
-
-static int set_sparse(struct cli_convert *a, const char *arg)
+static int set_sparse(void *ctx, const char *arg)
 {
+	struct cli_convert *a = ctx;
 	uint64_t v;
 
 	if (cli_size("buffer size for sparse output", arg, &v))
@@ -55,116 +29,53 @@ static int set_sparse(struct cli_convert *a, const char *arg)
 	return 0;
 }
 
-static int set_fibers(struct cli_convert *a, const char *arg)
+/* Its work is not there. */
+static int take_bitmaps(void *ctx, const char *arg)
 {
-	if (!cli_number(arg, 1, 16, &a->fibers))
-		return 0;
-	return cli_error(
-		"Invalid number of coroutines. Allowed number of coroutines is between "
-		"1 and 16");
-}
-
-/* Options whose work is not there. */
-static int later(int c)
-{
-	switch (c) {
-	case OPT_BITMAPS:
-	case OPT_SKIP_BROKEN:
-		return cli_error("--bitmaps is not supported yet");
-	}
-	return 0;
-}
-
-static int set(struct cli_convert *a, int c, char *arg)
-{
-	switch (c) {
-	case 'f':
-		a->format = arg;
-		return 0;
-	case 'O':
-		a->out_format = arg;
-		return 0;
-	case 'B':
-		a->backing = arg;
-		return 0;
-	case 'F':
-		a->backing_format = arg;
-		return 0;
-	case 'o':
-		a->opts_given = true;
-		return cli_opts_add(&a->opts, arg);
-	case 'S':
-		return set_sparse(a, arg);
-	case 'r':
-		return cli_size("rate limit", arg, &a->rate);
-	case 'l':
-		a->snapshot = arg;
-		return 0;
-	case 't':
-		a->cache = arg;
-		return 0;
-	case 'T':
-		a->src_cache = arg;
-		return 0;
-	case 'm':
-		return set_fibers(a, arg);
-	case OPT_REPRODUCIBLE:
-		a->seed = arg;
-		return 0;
-	case OPT_THREADS:
-		return cli_threads(arg, &a->threads);
-	}
-	return later(c);
-}
-
-static void set_switch(struct cli_convert *a, int c)
-{
-	switch (c) {
-	case 'C':
-		a->offload = true;
-		break;
-	case 'c':
-		a->compress = true;
-		break;
-	case 'p':
-		a->progress = true;
-		break;
-	case 'q':
-		a->quiet = true;
-		break;
-	case 'n':
-		a->no_create = true;
-		break;
-	case 'W':
-		a->unordered = true;
-		break;
-	case 'U':
-		a->share = true;
-		break;
-	case OPT_TARGET_IS_ZERO:
-		a->target_is_zero = true;
-		break;
-	case OPT_SALVAGE:
-		a->salvage = true;
-		break;
-	case CLI_OPT_IMAGE_OPTS:
-		a->image_opts = true;
-		break;
-	case OPT_TARGET_IMAGE_OPTS:
-		a->target_image_opts = true;
-		break;
-	}
+	(void)ctx;
+	(void)arg;
+	return cli_error("--bitmaps is not supported yet");
 }
 
 static int parse(struct cli_convert *a, int argc, char **argv)
 {
-	int c;
+	const struct cli_opt options[] = {
+		CLI_OPT_FORMAT(&a->format),
+		CLI_OPT_IMAGE_OPTS(&a->image_opts),
+		CLI_FLAG('U', "force-share", &a->share, "although others may be writing"),
+		CLI_TEXT('l', NULL, "SNAPSHOT", &a->snapshot, "a snapshot inside the source"),
+		CLI_OPT_CACHE('T', &a->src_cache),
+		CLI_TEXT('O', NULL, "FMT", &a->out_format, "the format of the target (raw)"),
+		CLI_FLAG(0, "target-image-opts", &a->target_image_opts,
+			"the target's name is a list of options (with -n)"),
+		CLI_OPT_LIST(&a->opts),
+		CLI_TEXT('B', NULL, "FILE", &a->backing, "the backing file of the target"),
+		CLI_TEXT(
+			'F', NULL, "FMT", &a->backing_format, "the format of the backing file"),
+		CLI_TEXT('t', NULL, "CACHE", &a->cache, "the same for the target (unsafe)"),
+		CLI_FLAG('n', NULL, &a->no_create, "write into a target that is there"),
+		CLI_FLAG(0, "target-is-zero", &a->target_is_zero,
+			"it reads as zeroes (with -n)"),
+		CLI_FLAG('c', NULL, &a->compress, "compress"),
+		CLI_CALL('S', NULL, "SIZE", set_sparse, a,
+			"the shortest run of zeroes that is left out (4k); 0: write all"),
+		CLI_FLAG('C', NULL, &a->offload, "let the system copy where it can"),
+		CLI_FLAG(0, "salvage", &a->salvage, "zeroes for what cannot be read"),
+		CLI_CALL(0, "bitmaps", NULL, take_bitmaps, NULL, NULL),
+		CLI_CALL(0, "skip-broken-bitmaps", NULL, take_bitmaps, NULL, NULL),
+		CLI_OPT_SEED(&a->seed),
+		CLI_SIZE('r', NULL, "RATE", &a->rate, "rate limit", "bytes a second at most"),
+		CLI_OPT_FIBERS(&a->fibers),
+		CLI_FLAG('W', NULL, &a->unordered, "taken, and changes nothing"),
+		CLI_OPT_THREADS(&a->threads),
+		CLI_OPT_PROGRESS(&a->progress),
+		CLI_OPT_QUIET(&a->quiet),
+		CLI_OPT_END,
+	};
 
-	while ((c = cli_getopt(argc, argv, short_options, long_options)) != -1) {
-		if (c == CLI_OPT_BAD || set(a, c, optarg))
-			return 1;
-		set_switch(a, c);
-	}
+	if (cli_parse(argc, argv, options))
+		return 1;
+	a->opts_given = a->opts.o.n;
 	return 0;
 }
 

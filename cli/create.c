@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/parse.h"
 
 struct args {
 	struct fmt_create c;
@@ -107,52 +107,20 @@ static int finish(struct args *a, const char *size)
 	return create(a);
 }
 
-static int parse(struct args *a, int argc, char **argv)
-{
-	enum { OPT_REPRODUCIBLE = CLI_OPT_FIRST };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		{"reproducible", required_argument, NULL, OPT_REPRODUCIBLE},
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":F:b:f:ho:qu", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case 'F':
-			a->backing_format = optarg;
-			break;
-		case 'b':
-			a->backing = optarg;
-			break;
-		case 'f':
-			a->c.format = optarg;
-			break;
-		case 'o':
-			if (cli_opts_add(&a->opts, optarg))
-				return 1;
-			break;
-		case 'q':
-			a->quiet = true;
-			break;
-		case OPT_REPRODUCIBLE:
-			a->c.seed = optarg;
-			break;
-		case 'u':
-			a->c.unsafe_backing = true;
-			break;
-		}
-	}
-	return 0;
-}
-
 int cli_create(int argc, char **argv)
 {
 	struct args a = {.c = {.secrets = cli_secrets(), .mem = &thr_heap}};
-	int ret = parse(&a, argc, argv);
+	const struct cli_opt options[] = {
+		CLI_TEXT('f', NULL, "FMT", &a.c.format, "the format (raw)"),
+		CLI_TEXT('b', NULL, "FILE", &a.backing, "the backing file"),
+		CLI_TEXT('F', NULL, "FMT", &a.backing_format, "the format of the backing file"),
+		CLI_FLAG('u', NULL, &a.c.unsafe_backing, "do not look at the backing file"),
+		CLI_OPT_LIST(&a.opts),
+		CLI_OPT_SEED(&a.c.seed),
+		CLI_OPT_QUIET(&a.quiet),
+		CLI_OPT_END,
+	};
+	int ret = cli_parse(argc, argv, options);
 
 	if (!ret && a.opts.help) {
 		ret = cli_options_help(a.c.format, optind < argc);

@@ -11,6 +11,7 @@
 
 #include "cli/help.h"
 #include "cli/io.h"
+#include "cli/parse.h"
 
 struct args {
 	struct io_open open;
@@ -43,15 +44,9 @@ static int take_discard(const char *s, bool *on)
 
 static int judge(const struct io_open *o)
 {
-	static const char *const engines[] = {
-		"threads", "native", "io_uring", "sync", "aio", "uring", "auto", NULL};
-
-	if (cli_cache_ok("cache", o->cache))
+	if (cli_cache_ok("cache", o->cache) || (o->engine && cli_engine_ok(o->engine)))
 		return -1;
-	if (!o->engine || is_one_of(o->engine, engines))
-		return 0;
-	cli_error("Invalid aio option: %s", o->engine);
-	return -1;
+	return 0;
 }
 
 /* The content of the disk decides what a probed raw image is next time. */
@@ -287,114 +282,78 @@ static int run_input(struct io *io)
 
 /* ---- the program --------------------------------------------------------------------- */
 
-static void help(void)
+static int take_version(void *ctx, const char *arg)
+{
+	(void)ctx;
+	(void)arg;
+	cli_version();
+	exit(cli_done(0));
+}
+
+static int take_command(void *ctx, const char *arg)
+{
+	struct args *a = ctx;
+
+	/* There are no more of them than arguments. */
+	a->commands[a->n++] = (char *)(uintptr_t)arg;
+	return 0;
+}
+
+static int take_native(void *ctx, const char *arg)
+{
+	(void)arg;
+	*(const char **)ctx = "native";
+	return 0;
+}
+
+/* @ctx: the name of an option whose work is not built. */
+static int refuse(void *ctx, const char *arg)
+{
+	if (arg)
+		return cli_error("This program has no trace points");
+	return cli_error("--%s is not supported yet", (const char *)ctx);
+}
+
+static void help(const struct cli_opt *options)
 {
 	cli_version();
 	printf("usage: %s%s [options] [-c command]... [file]\n"
-	       "Runs commands on a disk image: those of -c, else lines of standard input.\n\n"
-	       "  -c, --cmd COMMAND    run a command; '-c help' lists them\n"
-	       "  -f, --format FMT     the image format; without it the content tells\n"
-	       "  -r, --read-only      open it for reading only\n"
-	       "  -n, --nocache        as -t none\n"
-	       "  -m, --misalign       use memory that O_DIRECT cannot take as it is\n"
-	       "  -i, --aio ENGINE     threads, native or io_uring; sync, auto, aio, uring\n"
-	       "  -k, --native-aio     as -i native\n"
-	       "  -t, --cache MODE     none, writeback, writethrough, directsync or unsafe\n"
-	       "  -d, --discard MODE   unmap or ignore\n"
-	       "  -U, --force-share    although others may be writing to it\n"
-	       "  -h, --help           display this help and exit\n"
-	       "  -V, --version        output version information and exit\n",
+	       "Runs commands on a disk image: those of -c, else lines of standard input.\n\n",
 		cli_prog, strcmp(cli_prog, "platter") ? "" : " io");
-}
-
-static const struct option long_options[] = {
-	CLI_LONG_HELP,
-	{"version", no_argument, NULL, 'V'},
-	{"cmd", required_argument, NULL, 'c'},
-	{"format", required_argument, NULL, 'f'},
-	{"read-only", no_argument, NULL, 'r'},
-	{"snapshot", no_argument, NULL, 's'},
-	{"nocache", no_argument, NULL, 'n'},
-	{"copy-on-read", no_argument, NULL, 'C'},
-	{"misalign", no_argument, NULL, 'm'},
-	{"native-aio", no_argument, NULL, 'k'},
-	{"aio", required_argument, NULL, 'i'},
-	{"cache", required_argument, NULL, 't'},
-	{"discard", required_argument, NULL, 'd'},
-	{"trace", required_argument, NULL, 'T'},
-	CLI_LONG_SHARE,
-	CLI_LONG_OBJECT,
-	CLI_LONG_IMAGE_OPTS,
-	CLI_LONG_END,
-};
-
-/* 0, 1 after a message, or -1: there is nothing left to do. */
-static int take_option(struct args *a, int c)
-{
-	struct io_open *o = &a->open;
-
-	switch (c) {
-	case 'V':
-		cli_version();
-		return -1;
-	case 'c':
-		a->commands[a->n++] = optarg;
-		return 0;
-	case 'f':
-		o->format = optarg;
-		return 0;
-	case CLI_OPT_IMAGE_OPTS:
-		o->image_opts = true;
-		return 0;
-	case CLI_OPT_OBJECT:
-		return 0;
-	case 'r':
-		o->read_only = true;
-		return 0;
-	case 'n':
-		o->direct = true;
-		return 0;
-	case 'm':
-		a->misalign = true;
-		return 0;
-	case 'k':
-		o->engine = "native";
-		return 0;
-	case 'i':
-		o->engine = optarg;
-		return 0;
-	case 't':
-		o->cache = optarg;
-		return 0;
-	case 'd':
-		o->discard = optarg;
-		return 0;
-	case 'U':
-		o->share = true;
-		return 0;
-	case 's':
-		return cli_error("--snapshot is not supported yet");
-	case 'C':
-		return cli_error("--copy-on-read is not supported yet");
-	case 'T':
-		return cli_error("This program has no trace points");
-	}
-	return 1;
+	cli_opt_list(options);
 }
 
 static int parse(struct args *a, int argc, char **argv)
 {
-	int c, ret;
+	struct io_open *o = &a->open;
+	const struct cli_opt options[] = {
+		CLI_CALL('c', "cmd", "COMMAND", take_command, a,
+			"run a command; '-c help' lists them"),
+		CLI_OPT_FORMAT(&o->format),
+		CLI_OPT_IMAGE_OPTS(&o->image_opts),
+		CLI_FLAG('r', "read-only", &o->read_only, "open it for reading only"),
+		CLI_FLAG('n', "nocache", &o->direct, "as -t none"),
+		CLI_FLAG('m', "misalign", &a->misalign,
+			"use memory that O_DIRECT cannot take as it is"),
+		CLI_TEXT('i', "aio", "ENGINE", &o->engine, CLI_ENGINES),
+		CLI_CALL('k', "native-aio", NULL, take_native, &o->engine, "as -i native"),
+		CLI_TEXT('t', "cache", "MODE", &o->cache, CLI_CACHES),
+		CLI_TEXT('d', "discard", "MODE", &o->discard, "unmap or ignore"),
+		CLI_FLAG('U', "force-share", &o->share, "although others may be writing to it"),
+		CLI_CALL('V', "version", NULL, take_version, NULL,
+			"output version information and exit"),
+		CLI_CALL('s', "snapshot", NULL, refuse, "snapshot", NULL),
+		CLI_CALL('C', "copy-on-read", NULL, refuse, "copy-on-read", NULL),
+		CLI_CALL('T', "trace", "WHAT", refuse, NULL, NULL),
+		CLI_OPT_END,
+	};
 
 	if (argc >= 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
-		help();
+		help(options);
 		return -1;
 	}
-	while ((c = cli_getopt(argc, argv, ":hVc:f:rsnCmki:t:d:T:U", long_options)) != -1) {
-		ret = c == CLI_OPT_BAD ? 1 : take_option(a, c);
-		if (ret)
-			return ret;
-	}
+	if (cli_parse(argc, argv, options))
+		return 1;
 	if (argc - optind > 1)
 		return cli_usage("Too many arguments: '%s'", argv[optind + 1]);
 	a->open.name = argv[optind];

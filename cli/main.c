@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/help.h"
+#include "cli/parse.h"
 
 const char *cli_prog = "platter";
 
@@ -167,6 +167,21 @@ void cli_help(void)
 	for (unsigned i = 0; (d = fmt_driver_nth(i)); i++)
 		printf(" %s", d->name);
 	putchar('\n');
+}
+
+void cli_command_help(const char *name, const struct cli_opt *opts)
+{
+	const struct cli_command *c = commands;
+
+	if (strcmp(cli_prog, "platter") != 0) {
+		cli_help();
+		return;
+	}
+	while (strcmp(c->name, name) != 0)
+		c++;
+	cli_version();
+	printf("usage: %s %s %s\n\n", cli_prog, name, c->args);
+	cli_opt_list(opts);
 }
 
 static const char *base_name(const char *path)

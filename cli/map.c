@@ -4,11 +4,10 @@
  */
 #include <inttypes.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 struct args {
-	const char *format;
-	bool json, share, image_opts;
+	bool json;
 	uint64_t start, max;
 };
 
@@ -67,67 +66,23 @@ static int print_map(struct blk *image, const struct args *a)
 	return code ? cli_fail(&err) : s.refused;
 }
 
-static int parse(struct args *a, int argc, char **argv)
-{
-	enum { OPT_START = CLI_OPT_FIRST, OPT_MAX };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		{"format", required_argument, NULL, 'f'},
-		CLI_LONG_OUTPUT,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		CLI_LONG_SHARE,
-		{"start-offset", required_argument, NULL, 's'},
-		{"max-length", required_argument, NULL, 'l'},
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":f:s:l:hU", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case CLI_OPT_IMAGE_OPTS:
-			a->image_opts = true;
-			break;
-		case 'f':
-			a->format = optarg;
-			break;
-		case 'U':
-			a->share = true;
-			break;
-		case CLI_OPT_OUTPUT:
-			if (cli_output(optarg, &a->json))
-				return 1;
-			break;
-		case 's':
-			if (cli_size("start offset", optarg, &a->start))
-				return 1;
-			break;
-		case 'l':
-			if (cli_size("max length", optarg, &a->max))
-				return 1;
-			break;
-		}
-	}
-	return 0;
-}
-
 int cli_map(int argc, char **argv)
 {
 	struct args a = {.max = UINT64_MAX};
 	struct cli_open o = {0};
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&o),
+		CLI_OPT_OUTPUT(&a.json),
+		CLI_SIZE('s', "start-offset", "OFFSET", &a.start, "start offset",
+			"where in the disk to begin"),
+		CLI_SIZE('l', "max-length", "LEN", &a.max, "max length", "how far to go"),
+		CLI_OPT_END,
+	};
 	struct blk *image;
-	int ret = parse(&a, argc, argv);
+	int ret;
 
-	if (ret)
-		return ret;
-	if (optind != argc - 1)
-		return cli_usage("Expecting one image file name");
-	o.name = argv[optind];
-	o.format = a.format;
-	o.image_opts = a.image_opts;
-	o.blk_flags = a.share ? BLK_SHARE : 0;
+	if (cli_parse_one(argc, argv, options, &o.name))
+		return 1;
 	ret = cli_open(&image, &o);
 	if (ret)
 		return ret;

@@ -5,15 +5,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
+
+#define NO_SIZE UINT64_MAX
 
 struct args {
-	const char *format, *out_format;
+	struct cli_open open;
+	const char *out_format;
 	const char *snapshot; /* of the source, or NULL */
 	struct cli_opts opts;
 	char *backing, *backing_format; /* from opts */
-	uint64_t size;
-	bool has_size, json, share, image_opts;
+	uint64_t size;                  /* NO_SIZE: not given */
+	bool json;
 };
 
 static void print(const struct fmt_measure *m, bool json)
@@ -58,16 +61,10 @@ static int measure(const struct args *a, struct blk *src)
 	return 0;
 }
 
-static int measure_file(const struct args *a, const char *name)
+static int measure_file(const struct args *a)
 {
-	struct cli_open o = {
-		.name = name,
-		.format = a->format,
-		.image_opts = a->image_opts,
-		.blk_flags = a->share ? BLK_SHARE : 0u,
-	};
 	struct blk *src;
-	int ret = cli_open(&src, &o);
+	int ret = cli_open(&src, &a->open);
 
 	if (ret)
 		return ret;
@@ -81,75 +78,35 @@ static int run(struct args *a, int n, char **names)
 {
 	if (n > 1)
 		return cli_error("At most one filename argument is allowed.");
-	if (!n && (a->format || a->image_opts || a->snapshot))
+	if (!n && (a->open.format || a->open.image_opts || a->snapshot))
 		return cli_error("--image-opts, -f, and -l require a filename argument.");
-	if (!n && !a->has_size)
+	if (!n && a->size == NO_SIZE)
 		return cli_error("Either --size N or one filename must be specified.");
-	if (n && a->has_size)
+	if (n && a->size != NO_SIZE)
 		return cli_error("--size N cannot be used together with a filename.");
 	if (a->opts.help)
 		return cli_error("Invalid parameter 'help'");
 	free(cli_opts_take(&a->opts, "size"));
 	a->backing = cli_opts_take(&a->opts, "backing_file");
 	a->backing_format = cli_opts_take(&a->opts, "backing_fmt");
-	return n ? measure_file(a, names[0]) : measure(a, NULL);
-}
-
-static int parse(struct args *a, int argc, char **argv)
-{
-	enum { OPT_SIZE = CLI_OPT_FIRST };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		CLI_LONG_OUTPUT,
-		CLI_LONG_SHARE,
-		{"size", required_argument, NULL, OPT_SIZE},
-		CLI_LONG_END,
-	};
-	int c;
-
-	while ((c = cli_getopt(argc, argv, ":hf:l:o:O:U", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case CLI_OPT_IMAGE_OPTS:
-			a->image_opts = true;
-			break;
-		case 'f':
-			a->format = optarg;
-			break;
-		case 'l':
-			a->snapshot = optarg;
-			break;
-		case 'o':
-			if (cli_opts_add(&a->opts, optarg))
-				return 1;
-			break;
-		case 'O':
-			a->out_format = optarg;
-			break;
-		case 'U':
-			a->share = true;
-			break;
-		case CLI_OPT_OUTPUT:
-			if (cli_output(optarg, &a->json))
-				return 1;
-			break;
-		case OPT_SIZE:
-			if (cli_size("image size", optarg, &a->size))
-				return 1;
-			a->has_size = true;
-			break;
-		}
-	}
-	return 0;
+	a->open.name = names[0];
+	return n ? measure_file(a) : measure(a, NULL);
 }
 
 int cli_measure(int argc, char **argv)
 {
-	struct args a = {0};
-	int ret = parse(&a, argc, argv);
+	struct args a = {.size = NO_SIZE};
+	const struct cli_opt options[] = {
+		CLI_OPT_IMAGE(&a.open),
+		CLI_TEXT('l', NULL, "SNAPSHOT", &a.snapshot, "a snapshot inside the image"),
+		CLI_TEXT('O', NULL, "FMT", &a.out_format, "the format of the new image"),
+		CLI_OPT_LIST(&a.opts),
+		CLI_OPT_OUTPUT(&a.json),
+		CLI_SIZE(0, "size", "SIZE", &a.size, "image size",
+			"of an empty disk this large"),
+		CLI_OPT_END,
+	};
+	int ret = cli_parse(argc, argv, options);
 
 	if (!ret)
 		ret = run(&a, argc - optind, argv + optind);

@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
 
 struct args {
-	const char *format;
-	bool quiet, shrink, image_opts;
+	struct cli_open open;
+	bool quiet, shrink;
 	enum blk_prealloc prealloc;
 };
 
@@ -46,54 +46,38 @@ static int resize(struct blk *image, const char *arg, const struct args *a)
 /* The content of the disk decides what a probed raw image is next time. */
 static void warn_probed(const struct blk *image, const struct args *a)
 {
-	if (!a->format && !a->image_opts && fmt_driver_of(image) == fmt_driver_find("raw"))
+	if (!a->open.format && !a->open.image_opts &&
+		fmt_driver_of(image) == fmt_driver_find("raw"))
 		cli_warn("Image format was not specified for '%s' and probing guessed raw",
 			image->file->name);
 }
 
+static int take_prealloc(void *ctx, const char *arg)
+{
+	if (!blk_prealloc_parse(arg, ctx))
+		return 0;
+	return cli_error("Invalid preallocation mode '%s'", arg);
+}
+
 static int parse(struct args *a, int argc, char **argv)
 {
-	enum { OPT_PREALLOC = CLI_OPT_FIRST, OPT_SHRINK };
-	static const struct option options[] = {
-		CLI_LONG_HELP,
-		CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS,
-		{"preallocation", required_argument, NULL, OPT_PREALLOC},
-		{"shrink", no_argument, NULL, OPT_SHRINK},
-		CLI_LONG_END,
+	const struct cli_opt options[] = {
+		CLI_OPT_FORMAT(&a->open.format),
+		CLI_OPT_IMAGE_OPTS(&a->open.image_opts),
+		CLI_CALL(0, "preallocation", "MODE", take_prealloc, &a->prealloc,
+			"off, metadata, falloc or full"),
+		CLI_FLAG(0, "shrink", &a->shrink, "the disk may become smaller"),
+		CLI_OPT_QUIET(&a->quiet),
+		CLI_OPT_END,
 	};
-	int c;
 
-	while ((c = cli_getopt(argc, argv, ":f:hq", options)) != -1) {
-		switch (c) {
-		case CLI_OPT_BAD:
-			return 1;
-		case CLI_OPT_IMAGE_OPTS:
-			a->image_opts = true;
-			break;
-		case 'f':
-			a->format = optarg;
-			break;
-		case 'q':
-			a->quiet = true;
-			break;
-		case OPT_PREALLOC:
-			if (blk_prealloc_parse(optarg, &a->prealloc))
-				return cli_error("Invalid preallocation mode '%s'", optarg);
-			break;
-		case OPT_SHRINK:
-			a->shrink = true;
-			break;
-		}
-	}
-	return 0;
+	return cli_parse(argc, argv, options);
 }
 
 /* The size comes last and may look like an option ("-1G"). */
 int cli_resize(int argc, char **argv)
 {
-	struct args a = {0};
-	struct cli_open o = {.blk_flags = BLK_RDWR};
+	struct args a = {.open = {.blk_flags = BLK_RDWR}};
 	const char *size;
 	struct blk *image;
 	int ret;
@@ -103,15 +87,12 @@ int cli_resize(int argc, char **argv)
 	if (argc < 3)
 		return cli_usage("Not enough arguments");
 	size = argv[--argc];
-	ret = parse(&a, argc, argv);
-	if (ret)
-		return ret;
+	if (parse(&a, argc, argv))
+		return 1;
 	if (optind != argc - 1)
 		return cli_usage("Expecting image file name and size");
-	o.name = argv[optind];
-	o.format = a.format;
-	o.image_opts = a.image_opts;
-	ret = cli_open(&image, &o);
+	a.open.name = argv[optind];
+	ret = cli_open(&image, &a.open);
 	if (ret)
 		return ret;
 	warn_probed(image, &a);

@@ -94,6 +94,7 @@ static void help(void)
 	       "  --fork               return when the server listens\n"
 	       "  --pid-file PATH      write its process number there\n"
 	       "  --threads N          threads (as many as processors)\n"
+	       "  --untrusted          open nothing that an image names\n"
 	       "  -v, --verbose        say where it listens\n"
 	       "  -h, --help           -V, --version\n"
 	       "A socket that a service manager hands over (LISTEN_FDS) is used.\n",

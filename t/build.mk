@@ -15,7 +15,7 @@
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
 # the build system (make t T=@tree; not in a plain make t)
-tree-y := runner kconfig buildable barriers layers install firmware menuconfig musl dist symbols \
+tree-y := runner kconfig buildable barriers layers install firmware man menuconfig musl dist symbols \
 	$(if $(CONFIG_HOSTED),appliance lto)
 TIME_appliance := 120
 TIME_barriers := 600

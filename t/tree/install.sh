@@ -36,9 +36,17 @@ cat >want <<'END'
 ./lib/libthr.a
 ./lib/pkgconfig/platter.pc
 END
-[ ! -e "$B/platter" ] || sed -i '1i ./bin/platter' want
+(cd "$srctree/doc" && ls *.[1-9]) | sed 's|.*\.\(.\)$|./share/man/man\1/&|' >>want
+if [ -e "$B/platter" ]; then
+	sed -i '1i ./bin/platter' want
+else
+	sed -i /man1/d want
+fi
 cmp -s want log
 result $? 'installs what an embedder needs and nothing private'
+make -C "$srctree" O="$O" install DESTDIR="$PWD/two" PREFIX=/p MANDIR=/m >log 2>&1 &&
+	cmp two/m/man3/platter.3 "$srctree/doc/platter.3" >log 2>&1 && [ ! -e two/p/share ]
+result $? 'the man pages go to MANDIR'
 
 PKG_CONFIG_PATH=$root$prefix/lib/pkgconfig
 PKG_CONFIG_SYSROOT_DIR=$root
@@ -66,6 +74,21 @@ awk '
 result $? 'README has an example'
 gcc -Wall -Wextra -Werror example.c $(cat flags) -o example >log 2>&1
 result $? 'the example of README compiles as shown'
+
+# Those of platter(3), each with what it prints.
+example() {
+	awk -v nth="$1" '/^\.Ed/ { on = 0 } on; /^\.Bd/ && ++seen == nth { on = 1 }' \
+		"$srctree/doc/platter.3" | sed 's/\\e/\\/g' >page.c
+	gcc -Wall -Wextra -Werror page.c $(cat flags) -o page >log 2>&1 && ./page >log 2>&1 &&
+		printf '%b\n' "$3" | cmp -s - log
+	result $? "example $1 of platter(3), $2"
+}
+example 1 thr 4
+example 2 cz 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad 0'
+example 3 blk 'hello Invalid argument'
+example 4 fmt "0\\nCould not open 'nothing': No such file or directory"
+[ "$(grep -c '^\.Bd' "$srctree/doc/platter.3")" = 4 ]
+result $? 'platter(3) has no other'
 
 # doc/examples, linked with nothing but what pkg-config prints
 gcc -Wall -Wextra -Werror "$srctree/doc/examples/loop.c" $(cat flags) -o loop >log 2>&1

@@ -14,11 +14,18 @@
 #include "cli/json.c"
 #include "cli/object.c"
 #include "cli/object_tls.c"
+#include "cli/parse.c"
 
 const char *cli_prog = "test";
 
 void cli_help(void)
 {
+}
+
+void cli_command_help(const char *name, const struct cli_opt *opts)
+{
+	(void)name;
+	cli_opt_list(opts);
 }
 
 /* Messages of the parts under test end up here and not in the TAP. */
@@ -180,58 +187,171 @@ static void output_words(void **state)
 	free(heard());
 }
 
-/* The loop of every command, over the arguments of one. */
-static int options_of(char **argv, int *last)
-{
-	static const struct option options[] = {CLI_LONG_HELP, CLI_LONG_OBJECT,
-		CLI_LONG_IMAGE_OPTS, CLI_LONG_SHARE, CLI_LONG_END};
-	int argc = 0, c, n = 0;
+/* What a table of every kind of option fills. */
+struct all {
+	struct cli_open open;
+	bool flag, json;
+	const char *text;
+	uint64_t size, count;
+	unsigned fibers, threads;
+	struct cli_opts list;
+	unsigned calls;
+};
 
-	while (argv[argc])
-		argc++;
-	optind = 0;
-	opterr = 0;
-	while ((c = cli_getopt(argc, argv, ":f:U", options)) != -1) {
-		*last = c;
-		if (c == CLI_OPT_BAD)
-			return -1;
-		n++;
-	}
-	return n;
+static int call(void *ctx, const char *arg)
+{
+	struct all *a = ctx;
+
+	a->calls++;
+	return arg && !strcmp(arg, "bad") ? cli_error("bad") : 0;
 }
 
-static void options(void **state)
+static int parse_all(struct all *a, int argc, char **argv)
+{
+	const struct cli_opt table[] = {
+		CLI_OPT_IMAGE(&a->open),
+		CLI_FLAG('F', NULL, &a->flag, "a letter"),
+		CLI_TEXT(0, "text", "WORD", &a->text, "a name"),
+		CLI_SIZE('s', "size", "SIZE", &a->size, "image size", "both"),
+		CLI_COUNT('c', NULL, "N", &a->count, "request count", 1, 100, "a number"),
+		CLI_CALL(0, "a-name-that-is-long", NULL, call, a, "far to the right"),
+		CLI_CALL('C', NULL, "X", call, a, NULL),
+		CLI_NOTHING('W', NULL, "nothing"),
+		CLI_OPT_FIBERS(&a->fibers),
+		CLI_OPT_THREADS(&a->threads),
+		CLI_OPT_OUTPUT(&a->json),
+		CLI_OPT_LIST(&a->list),
+		CLI_OPT_END,
+	};
+
+	optind = 0;
+	opterr = 0;
+	if (argc)
+		return cli_parse_one(argc, argv, table, &a->open.name);
+	cli_opt_list(table);
+	return 0;
+}
+
+static int parse_words(struct all *a, char *const *words)
+{
+	char *argv[16];
+	int argc = 0, ret;
+
+	memset(a, 0, sizeof(*a));
+	while (words[argc]) {
+		argv[argc] = words[argc];
+		argc++;
+	}
+	argv[argc] = NULL;
+	ret = parse_all(a, argc, argv);
+	cli_opts_free(&a->list);
+	return ret;
+}
+
+static void tables_fill_fields(void **state)
+{
+	static char *const words[] = {"x", "-f", "raw", "-UWFF", "--text=a b", "file", "-s1k",
+		"-c", "0x10", "-m", "16", "--threads", "7", "--output=json", "--untrusted",
+		NULL};
+	static char *const more[] = {"x", "--image-opts", "--force-share", "--size", "2k",
+		"--a-name-that-is-long", "-Cx", "--", "-z", NULL};
+	struct all a;
+
+	(void)state;
+	cli_untrusted = false;
+	assert_int_equal(parse_words(&a, words), 0);
+	assert_string_equal(a.open.format, "raw");
+	assert_string_equal(a.open.name, "file");
+	assert_int_equal(a.open.blk_flags, BLK_SHARE);
+	assert_true(a.flag && a.json && cli_untrusted && !a.open.image_opts);
+	assert_string_equal(a.text, "a b");
+	assert_int_equal(a.size, 1024);
+	assert_int_equal(a.count, 16);
+	assert_int_equal(a.fibers, 16);
+	assert_int_equal(a.threads, 7);
+	cli_untrusted = false;
+
+	assert_int_equal(parse_words(&a, more), 0);
+	assert_string_equal(a.open.name, "-z");
+	assert_int_equal(a.open.blk_flags, BLK_SHARE);
+	assert_int_equal(a.size, 2048);
+	assert_int_equal(a.calls, 2);
+	assert_true(a.open.image_opts && !a.flag && !cli_untrusted);
+}
+
+static void tables_complain(void **state)
 {
 	static const struct {
-		char *argv[5];
-		int n, last;
+		char *words[5];
 		const char *said;
 	} rows[] = {
-		{{"x", "-f", "raw", "-U"}, 2, 'U', ""},
-		{{"x", "file", "--force-share"}, 1, 'U', ""},
-		{{"x", "--", "-z"}, 0, 0, ""},
-		{{"x", "-z"}, -1, '?', "test: unrecognized option '-z'\n"},
-		{{"x", "--zz"}, -1, '?', "test: unrecognized option '--zz'\n"},
-		{{"x", "-f"}, -1, '?', "test: missing argument for option '-f'\n"},
-		{{"x", "--object", "secret"}, -1, '?', "test: Parameter 'id' is missing\n"},
-		{{"x", "--object", "foo,id=a"}, -1, '?',
+		{{"x", "-z"}, "test: unrecognized option '-z'\n"},
+		{{"x", "--zz"}, "test: unrecognized option '--zz'\n"},
+		{{"x", "-f"}, "test: missing argument for option '-f'\n"},
+		{{"x", "--object", "secret"}, "test: Parameter 'id' is missing\n"},
+		{{"x", "--object", "foo,id=a"},
 			"test: Parameter 'qom-type' does not accept value 'foo'\n"},
+		{{"x", "-c0"}, "test: Invalid request count specified\n"},
+		{{"x", "-c101"}, "test: Invalid request count specified\n"},
+		{{"x", "-c1k"}, "test: Invalid request count specified\n"},
+		{{"x", "-c", ""}, "test: Invalid request count specified\n"},
+		{{"x", "-m17"}, "test: Invalid number of coroutines. Allowed number of "
+				"coroutines is between 1 and 16\n"},
+		{{"x", "--threads=0"},
+			"test: Invalid number of threads, it is between 1 and 256\n"},
+		{{"x", "--output=xml"},
+			"test: --output must be used with human or json as argument.\n"},
+		{{"x", "-ss"}, "test: Invalid image size specified. You may use k, M, G"},
+		{{"x", "-Cbad"}, "test: bad\n"},
+		{{"x", "-o", ""}, "test: Invalid option list: \n"},
+		{{"x", "-F"}, "test: Expecting one image file name\n"},
+		{{"x", "a", "b"}, "test: Expecting one image file name\n"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < THR_ARRAY_SIZE(rows); i++) {
-		char *argv[5];
-		int last = 0;
+		struct all a;
 		char *s;
 
-		memcpy(argv, rows[i].argv, sizeof(argv));
 		listen();
-		assert_int_equal(options_of(argv, &last), rows[i].n);
+		assert_int_equal(parse_words(&a, rows[i].words), 1);
 		s = heard();
-		assert_int_equal(last, rows[i].last);
 		assert_memory_equal(s, rows[i].said, strlen(rows[i].said));
 		free(s);
 	}
+}
+
+static void tables_are_listed(void **state)
+{
+	static const char want[] =
+		"  -f, --format FMT     the image format; without it the content tells\n"
+		"  --image-opts         a file name is a list of options: driver=qcow2,...\n"
+		"  -U, --force-share    although others may be writing to it\n"
+		"  -F                   a letter\n"
+		"  --text WORD          a name\n"
+		"  -s, --size SIZE      both\n"
+		"  -c N                 a number\n"
+		"  --a-name-that-is-long  far to the right\n"
+		"  -W                   nothing\n"
+		"  -m N                 requests under way at a time: 1 to 16\n"
+		"  --threads N          how many threads work on it\n"
+		"  --output OFMT        human or json\n"
+		"  -o OPTIONS           name=value pairs; '-o help' lists them\n"
+		"  --object TYPE,...    defines a secret or TLS credentials\n"
+		"  --untrusted          open nothing that an image names\n"
+		"  -h, --help           display this help and exit\n";
+	FILE *out = stdout;
+	struct all a = {0};
+	char *text;
+	size_t len;
+
+	(void)state;
+	stdout = open_memstream(&text, &len);
+	parse_all(&a, 0, NULL);
+	fclose(stdout);
+	stdout = out;
+	assert_string_equal(text, want);
+	free(text);
 }
 
 static void sizes_for_people(void **state)
@@ -351,7 +471,9 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(output_words),
-		cmocka_unit_test(options),
+		cmocka_unit_test(tables_fill_fields),
+		cmocka_unit_test(tables_complain),
+		cmocka_unit_test(tables_are_listed),
 		cmocka_unit_test(sizes_for_people),
 		cmocka_unit_test(json_layout),
 		cmocka_unit_test(json_strings_are_ascii_and_valid),

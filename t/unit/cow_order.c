@@ -127,29 +127,6 @@ static const char *done(struct rig *g, uint64_t *bytes)
 	return s;
 }
 
-static void put(struct rig *g, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	memset(buf, byte, len);
-	assert_int_equal(blk_pwrite(g->b, off, buf, len), 0);
-	free(buf);
-}
-
-static void zero(struct rig *g, uint64_t off, uint64_t len, unsigned flags)
-{
-	struct blk_req r = {.off = off, .len = len, .flags = flags};
-
-	assert_int_equal(blk_zero(g->b, &r), 0);
-}
-
-static void discard(struct rig *g, uint64_t off, uint64_t len)
-{
-	struct blk_req r = {.off = off, .len = len};
-
-	assert_int_equal(blk_discard(g->b, &r), 0);
-}
-
 static void flush(struct rig *g)
 {
 	assert_int_equal(blk_flush(g->b), 0);
@@ -174,21 +151,21 @@ static void test_counts(void **state)
 		assert_string_equal(done(&g, NULL), "f");
 		flush(&g);
 		assert_string_equal(done(&g, NULL), "");
-		put(&g, 0, 8 * S, 1);
+		disk_put(g.b, 0, 8 * S, 1);
 		assert_string_equal(done(&g, NULL), "w");
 		flush(&g);
 		assert_string_equal(done(&g, &bytes), "fmf");
 		assert_int_equal(bytes, S);
 		/* No new bit: nothing for the bitmap, and nothing more to flush. */
-		put(&g, 0, 8 * S, 2);
-		put(&g, S + 7, 3 * S, 3);
+		disk_put(g.b, 0, 8 * S, 2);
+		disk_put(g.b, S + 7, 3 * S, 3);
 		flush(&g);
 		assert_string_equal(done(&g, NULL), "wwwwf");
 		flush(&g);
 		assert_string_equal(done(&g, NULL), "");
 		/* Here and there on one page, and in neighbouring sectors of the bitmap. */
 		for (unsigned k = 0; k < 20; k++)
-			put(&g, (100 + 4000ull * (k % 2) + 16 * k) * S, S, 4);
+			disk_put(g.b, (100 + 4000ull * (k % 2) + 16 * k) * S, S, 4);
 		assert_string_equal(done(&g, NULL), "wwwwwwwwwwwwwwwwwwww");
 		flush(&g);
 		assert_string_equal(done(&g, &bytes), "fmf");
@@ -211,11 +188,11 @@ static void test_sequential(void **state)
 		uint8_t *buf;
 
 		rig_open(&g, &kinds[i], 0);
-		put(&g, 0, 1 << 20, 1);
+		disk_put(g.b, 0, 1 << 20, 1);
 		flush(&g);
 		assert_string_equal(done(&g, NULL), "wfmf");
 		for (at = 1 << 20; at < 100 << 20; at += 1 << 20)
-			put(&g, at, 1 << 20, 1);
+			disk_put(g.b, at, 1 << 20, 1);
 		flush(&g);
 		s = done(&g, &bytes);
 		assert_int_equal(strspn(s, "w"), 99);
@@ -245,9 +222,9 @@ static void test_zero_and_discard(void **state)
 
 	(void)state;
 	rig_open(&g, &kinds[2], 0);
-	zero(&g, 0, g.k.size, BLK_UNMAP);
-	zero(&g, 24 * S, 77 * S, 0);
-	discard(&g, 0, g.k.size);
+	disk_zero(g.b, 0, g.k.size, BLK_UNMAP);
+	disk_zero(g.b, 24 * S, 77 * S, 0);
+	disk_discard(g.b, 0, g.k.size);
 	done(&g, NULL);
 	flush(&g);
 	/* Nothing is there: no bit, whatever was discarded. */
@@ -256,11 +233,11 @@ static void test_zero_and_discard(void **state)
 	rig_close(&g);
 
 	rig_open(&g, &kinds[0], 0);
-	zero(&g, 0, 64 * S, 0);
+	disk_zero(g.b, 0, 64 * S, 0);
 	flush(&g);
 	assert_string_equal(done(&g, NULL), "zfmf");
-	put(&g, 0, 4 * S, 7);
-	discard(&g, 0, 8 * S);
+	disk_put(g.b, 0, 4 * S, 7);
+	disk_discard(g.b, 0, 8 * S);
 	flush(&g);
 	assert_string_equal(done(&g, NULL), "wdf");
 	assert_int_equal(blk_pread(g.b, 0, buf, S), 0);
@@ -280,7 +257,7 @@ static void test_grow(void **state)
 	(void)state;
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(ks); i++) {
 		rig_open(&g, &ks[i], 0);
-		put(&g, S, S, 7);
+		disk_put(g.b, S, S, 7);
 		assert_int_equal(fmt_close(g.b), 0);
 		memset(junk, 0xff, sizeof(junk));
 		assert_int_equal(blk_pwrite(g.disk, 8192 + 256, junk, sizeof(junk)), 0);
@@ -306,7 +283,7 @@ static void test_data_first(void **state)
 	(void)state;
 	rig_open(&g, &k, 0);
 	for (unsigned i = 0; i < 40; i++) {
-		put(&g, i * 1237ull * S, S, 1);
+		disk_put(g.b, i * 1237ull * S, S, 1);
 		if (i % 7 == 6)
 			flush(&g);
 	}

@@ -443,19 +443,6 @@ static void any_allocation_may_fail(void **state)
 	layers_close(l);
 }
 
-struct seen {
-	uint64_t last, total;
-};
-
-static void see(void *ctx, uint64_t done, uint64_t total)
-{
-	struct seen *s = ctx;
-
-	assert_true(done >= s->last && done <= total);
-	s->last = done;
-	s->total = total;
-}
-
 static void progress_goes_up_to_the_end(void **state)
 {
 	uint32_t seed = 4;

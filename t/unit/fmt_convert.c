@@ -281,25 +281,6 @@ static void a_target_that_is_too_short_is_refused(void **state)
 	layers_close(l);
 }
 
-struct seen {
-	uint64_t last, total;
-	unsigned calls;
-	bool inside;
-};
-
-static void see(void *ctx, uint64_t done, uint64_t total)
-{
-	struct seen *s = ctx;
-
-	assert_false(s->inside);
-	s->inside = true;
-	assert_true(done >= s->last && done <= total);
-	s->last = done;
-	s->total = total;
-	s->calls++;
-	s->inside = false;
-}
-
 /* A disk without end and without data takes no time, and no chunks. */
 static int empty_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e)
 {

@@ -212,4 +212,24 @@ static inline int in_pool(unsigned threads, int (*fn)(void *arg), void *arg)
 	return ret;
 }
 
+/* Progress, for struct fmt_progress: it never goes back, and one tells of it at a time. */
+struct seen {
+	uint64_t last, total;
+	unsigned calls;
+	bool inside;
+};
+
+static inline void see(void *ctx, uint64_t done, uint64_t total)
+{
+	struct seen *s = ctx;
+
+	assert_false(s->inside);
+	s->inside = true;
+	assert_true(done >= s->last && done <= total);
+	s->last = done;
+	s->total = total;
+	s->calls++;
+	s->inside = false;
+}
+
 #endif

@@ -27,15 +27,6 @@ static void finish(struct blk *b, struct blk *disk)
 	blk_close(disk);
 }
 
-static void put(struct blk *b, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	memset(buf, byte, len);
-	assert_int_equal(blk_pwrite(b, off, buf, len), 0);
-	free(buf);
-}
-
 /* ---- first fit --------------------------------------------------------------- */
 
 #define CLUSTERS 3000u
@@ -149,7 +140,7 @@ static void test_growth(void **state)
 	(void)state;
 	assert_int_equal(blk_truncate(b, size, BLK_PREALLOC_OFF, NULL), 0);
 	for (uint64_t off = 0; off < size; off += 256 << 10)
-		put(b, off, 256 << 10, (uint8_t)(1 + (off >> 18)));
+		disk_put(b, off, 256 << 10, (uint8_t)(1 + (off >> 18)));
 	assert_true(q->h.reft_clusters > 4 * before);
 	assert_int_equal(blk_flush(b), 0);
 	assert_int_equal(fmt_close(b), 0);
@@ -171,7 +162,7 @@ static void test_large_run(void **state)
 	struct blk_extent e;
 
 	(void)state;
-	put(b, 0, 4 << 20, 5);
+	disk_put(b, 0, 4 << 20, 5);
 	assert_int_equal(blk_status(b, 0, 32 << 10, &e), 0);
 	assert_int_equal(e.len, 32 << 10);
 	finish(b, disk);
@@ -222,13 +213,13 @@ static void test_reuse(void **state)
 	uint8_t buf[1024];
 
 	(void)state;
-	put(b, 0, 128 << 10, 0xff);
+	disk_put(b, 0, 128 << 10, 0xff);
 	assert_int_equal(blk_status(b, 0, 512, &e), 0);
 	first = e.map;
 	r.len = 128 << 10;
 	assert_int_equal(blk_discard(b, &r), 0);
 	assert_int_equal(blk_flush(b), 0);
-	put(b, 1ull << 30, 512, 7);
+	disk_put(b, 1ull << 30, 512, 7);
 	assert_int_equal(blk_status(b, 1ull << 30, 512, &e), 0);
 	assert_int_equal(e.map, first + (64 << 10)); /* the table took the first */
 	assert_int_equal(blk_pread(b, 1ull << 30, buf, 1024), 0);

@@ -57,29 +57,6 @@ static const char *done(struct rig *g)
 	return s;
 }
 
-static void put(struct rig *g, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	memset(buf, byte, len);
-	assert_int_equal(blk_pwrite(g->b, off, buf, len), 0);
-	free(buf);
-}
-
-static void zero(struct rig *g, uint64_t off, uint64_t len, unsigned flags)
-{
-	struct blk_req r = {.off = off, .len = len, .flags = flags};
-
-	assert_int_equal(blk_zero(g->b, &r), 0);
-}
-
-static void discard(struct rig *g, uint64_t off, uint64_t len)
-{
-	struct blk_req r = {.off = off, .len = len};
-
-	assert_int_equal(blk_discard(g->b, &r), 0);
-}
-
 static void flush(struct rig *g)
 {
 	assert_int_equal(blk_flush(g->b), 0);
@@ -97,23 +74,23 @@ static void test_counts(void **state)
 	flush(&g);
 	assert_string_equal(done(&g), "");
 	/* Data; counts and the new table together, flushed before what points there. */
-	put(&g, 0, K, 1);
+	disk_put(g.b, 0, K, 1);
 	assert_string_equal(done(&g), "w");
 	flush(&g);
 	assert_string_equal(done(&g), "wwfwf");
 	/* In place. */
-	put(&g, 512, 512, 2);
+	disk_put(g.b, 512, 512, 2);
 	flush(&g);
 	assert_string_equal(done(&g), "wf");
 	flush(&g);
 	assert_string_equal(done(&g), "");
 	/* 16 clusters are one write, and cost no more flushes than one. */
-	put(&g, K, 16 * K, 3);
+	disk_put(g.b, K, 16 * K, 3);
 	flush(&g);
 	assert_string_equal(done(&g), "wwfwf");
 	/* 20 of them, here and there, neither. */
 	for (unsigned i = 0; i < 20; i++)
-		put(&g, (40 + 2 * i) * K, 512, 4);
+		disk_put(g.b, (40 + 2 * i) * K, 512, 4);
 	assert_string_equal(done(&g), "wwwwwwwwwwwwwwwwwwww");
 	flush(&g);
 	assert_string_equal(done(&g), "wfwf");
@@ -127,11 +104,11 @@ static void test_counts_lazy(void **state)
 
 	(void)state;
 	rig_open(&g, &geo);
-	put(&g, 0, K, 1);
+	disk_put(g.b, 0, K, 1);
 	assert_string_equal(done(&g), "wfw"); /* the dirty bit first */
 	flush(&g);
 	assert_string_equal(done(&g), "wwfwf");
-	put(&g, K, K, 1);
+	disk_put(g.b, K, K, 1);
 	flush(&g);
 	/* The entry still waits for its data, but not for counts. */
 	assert_string_equal(done(&g), "wwfwf");
@@ -148,13 +125,13 @@ static void test_lazy_repaired(void **state)
 
 	(void)state;
 	rig_open(&g, &geo);
-	put(&g, 0, K, 1);
+	disk_put(g.b, 0, K, 1);
 	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
 	assert_int_equal(bits[7] & 1, 1);
 	assert_int_equal(fmt_check(g.b, &ck, NULL), 0);
 	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
 	assert_int_equal(bits[7] & 1, 0);
-	put(&g, K, K, 1);
+	disk_put(g.b, K, K, 1);
 	assert_int_equal(blk_pread(g.disk, 72, bits, 8), 0);
 	assert_int_equal(bits[7] & 1, 1);
 	rig_close(&g);
@@ -168,15 +145,15 @@ static void test_counts_cow(void **state)
 	(void)state;
 	rig_open(&g, &geo);
 	/* One write for data and copy. */
-	put(&g, 1024, 512, 1);
+	disk_put(g.b, 1024, 512, 1);
 	flush(&g);
 	assert_string_equal(done(&g), "wwwfwf");
 	/* A zero flag costs no data and no allocation. */
-	zero(&g, 4 * K, K, 0);
+	disk_zero(g.b, 4 * K, K, 0);
 	flush(&g);
 	assert_string_equal(done(&g), "wf");
-	zero(&g, 4 * K, K, 0);
-	zero(&g, 4 * K + 512, 512, 0);
+	disk_zero(g.b, 4 * K, K, 0);
+	disk_zero(g.b, 4 * K + 512, 512, 0);
 	flush(&g);
 	assert_string_equal(done(&g), "");
 	rig_close(&g);
@@ -189,10 +166,10 @@ static void test_nothing(void **state)
 
 	(void)state;
 	rig_open(&g, &geo);
-	discard(&g, 0, geo.size);
-	zero(&g, 0, geo.size, BLK_UNMAP);
-	zero(&g, 12345, 777, 0);
-	discard(&g, 12345, 7777777);
+	disk_discard(g.b, 0, geo.size);
+	disk_zero(g.b, 0, geo.size, BLK_UNMAP);
+	disk_zero(g.b, 12345, 777, 0);
+	disk_discard(g.b, 12345, 7777777);
 	flush(&g);
 	assert_string_equal(done(&g), "");
 	rig_close(&g);
@@ -209,19 +186,19 @@ static void test_drop(void **state)
 
 	(void)state;
 	rig_open(&g, &geo);
-	put(&g, 0, K, 1);
+	disk_put(g.b, 0, K, 1);
 	flush(&g);
 	assert_int_equal(blk_status(g.b, 0, K, &e), 0);
 	first = e.map;
 	done(&g);
-	discard(&g, 0, K);
-	put(&g, 2 * K, K, 2); /* not into the dropped cluster */
+	disk_discard(g.b, 0, K);
+	disk_put(g.b, 2 * K, K, 2); /* not into the dropped cluster */
 	assert_int_equal(blk_status(g.b, 2 * K, K, &e), 0);
 	assert_int_not_equal(e.map, first);
 	assert_string_equal(done(&g), "w");
 	flush(&g);
 	assert_string_equal(done(&g), "wfwfd");
-	put(&g, 3 * K, K, 3);
+	disk_put(g.b, 3 * K, K, 3);
 	assert_int_equal(blk_status(g.b, 3 * K, K, &e), 0);
 	assert_int_equal(e.map, first);
 	flush(&g);
@@ -267,19 +244,19 @@ static void held_others(void *arg)
 
 	while (!disk_held(h->file))
 		thr_yield();
-	discard(h->g, 0, K);
+	disk_discard(h->g->b, 0, K);
 	flush(h->g);
 	flush(h->g);
-	put(h->g, K, K, 9);
+	disk_put(h->g->b, K, K, 9);
 	assert_int_not_equal(host_of(h->g, K), h->first);
 	assert_false(h->over);
 	disk_let_go(h->file);
 	while (!h->over)
 		thr_yield();
-	put(h->g, 2 * K, K, 9);
+	disk_put(h->g->b, 2 * K, K, 9);
 	assert_int_not_equal(host_of(h->g, 2 * K), h->first);
 	flush(h->g);
-	put(h->g, 3 * K, K, 9);
+	disk_put(h->g->b, 3 * K, K, 9);
 	assert_int_equal(host_of(h->g, 3 * K), h->first);
 }
 
@@ -305,7 +282,7 @@ static void held_open(struct held *h, struct rig *g)
 	h->g = g;
 	h->file = disk_lend(g->disk, 0);
 	g->b = image_open(h->file, NULL, 0);
-	put(g, 0, K, 1);
+	disk_put(g->b, 0, K, 1);
 	flush(g);
 	h->first = host_of(g, 0);
 }
@@ -332,7 +309,7 @@ static void held_flush(void *arg)
 {
 	struct held *h = arg;
 
-	put(h->g, 8 * K, K, 2);
+	disk_put(h->g->b, 8 * K, K, 2);
 	flush(h->g);
 	h->over = true;
 }
@@ -344,14 +321,14 @@ static void drop_meanwhile(void *arg)
 
 	while (!disk_held(h->file))
 		thr_yield();
-	discard(h->g, 0, K);
+	disk_discard(h->g->b, 0, K);
 	disk_let_go(h->file);
 	while (!h->over)
 		thr_yield();
-	put(h->g, K, K, 9);
+	disk_put(h->g->b, K, K, 9);
 	assert_int_not_equal(host_of(h->g, K), h->first);
 	flush(h->g);
-	put(h->g, 2 * K, K, 9);
+	disk_put(h->g->b, 2 * K, K, 9);
 	assert_int_equal(host_of(h->g, 2 * K), h->first);
 }
 
@@ -382,7 +359,7 @@ static void group_flush(void *arg)
 {
 	struct group *p = arg;
 
-	put(&p->g, p->began++ * K, K, 1);
+	disk_put(p->g.b, p->began++ * K, K, 1);
 	p->wrote++;
 	flush(&p->g);
 	p->over++;

@@ -15,22 +15,6 @@
 #define COPIED (1ull << 63)
 #define OFF    0x00fffffffffffe00ull
 
-static void put64(struct blk *disk, uint64_t off, uint64_t v)
-{
-	uint8_t p[8];
-
-	thr_put_be64(p, v);
-	assert_int_equal(blk_pwrite(disk, off, p, 8), 0);
-}
-
-static uint64_t get64(struct blk *disk, uint64_t off)
-{
-	uint8_t p[8];
-
-	assert_int_equal(blk_pread(disk, off, p, 8), 0);
-	return thr_be64(p);
-}
-
 static int put(struct blk *b, uint64_t off, uint8_t v)
 {
 	uint8_t p[CL];
@@ -63,22 +47,22 @@ static struct blk *make(void)
 
 static uint64_t l1(struct blk *disk)
 {
-	return get64(disk, 40);
+	return disk_get64(disk, 40);
 }
 
 static uint64_t l2(struct blk *disk, unsigned i)
 {
-	return get64(disk, l1(disk) + i * 8) & OFF;
+	return disk_get64(disk, l1(disk) + i * 8) & OFF;
 }
 
 static uint64_t reftable(struct blk *disk)
 {
-	return get64(disk, 48);
+	return disk_get64(disk, 48);
 }
 
 static uint64_t refblock(struct blk *disk)
 {
-	return get64(disk, reftable(disk));
+	return disk_get64(disk, reftable(disk));
 }
 
 static int try(struct blk *disk, const char *check, struct blk **b, struct blk_err *err)
@@ -97,7 +81,7 @@ static int try(struct blk *disk, const char *check, struct blk **b, struct blk_e
 
 static bool is_corrupt(struct blk *disk)
 {
-	return get64(disk, 72) & 2;
+	return disk_get64(disk, 72) & 2;
 }
 
 static void repaired(struct blk *disk)
@@ -175,7 +159,7 @@ static void test_data_over_tables(void **state)
 		uint64_t at[] = {
 			l1(disk), l2(disk, 0), l2(disk, 1), reftable(disk), refblock(disk)};
 
-		put64(disk, l2(disk, 0), at[i / 2] | COPIED);
+		disk_put64(disk, l2(disk, 0), at[i / 2] | COPIED);
 		stopped(disk, i & 1 ? zero_0 : write_0, at[i / 2]);
 		blk_close(disk);
 	}
@@ -206,7 +190,7 @@ static void test_tables_on_tables(void **state)
 		uint64_t at[] = {l1(disk), l2(disk, 0), reftable(disk), refblock(disk)};
 		struct blk_err err = BLK_ERR_INIT;
 
-		put64(disk, l1(disk) + 8, at[i] | COPIED);
+		disk_put64(disk, l1(disk) + 8, at[i] | COPIED);
 		assert_int_equal(try(disk, "cached", &b, &err), -THR_EUCLEAN);
 		assert_int_equal(err.id, BLK_E_QCOW2_CORRUPT);
 		blk_close(disk);
@@ -231,7 +215,7 @@ static void test_options(void **state)
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(rows); i++) {
 		for (unsigned k = 0; k < 2; k++) {
 			disk = make();
-			put64(disk, l2(disk, 0), (k ? l2(disk, 1) : l1(disk)) | COPIED);
+			disk_put64(disk, l2(disk, 0), (k ? l2(disk, 1) : l1(disk)) | COPIED);
 			assert_int_equal(try(disk, rows[i].check, &b, NULL), 0);
 			assert_int_equal(put(b, 0, 8), k ? rows[i].l2 : rows[i].l1);
 			fmt_close(b);

@@ -44,15 +44,6 @@ static void resize(struct rig *g, uint64_t size)
 	assert_int_equal(blk_size(g->b), size);
 }
 
-static void put(struct rig *g, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	memset(buf, byte, len);
-	assert_int_equal(blk_pwrite(g->b, off, buf, len), 0);
-	free(buf);
-}
-
 /* All of a range is @byte, or as the backing disk where @byte is negative. */
 static void expect(struct rig *g, uint64_t off, size_t len, int byte)
 {
@@ -85,8 +76,8 @@ static void trap_06_grow_over_backing(void **state)
 		struct rig g;
 
 		rig_open(&g, &geos[i]);
-		put(&g, 0, 512, 9);
-		put(&g, old - 512, 512, 8);
+		disk_put(g.b, 0, 512, 9);
+		disk_put(g.b, old - 512, 512, 8);
 		resize(&g, 2500 << 10);
 		expect(&g, 512, old - 1024, before);
 		expect(&g, old - 512, 512, 8);
@@ -95,7 +86,7 @@ static void trap_06_grow_over_backing(void **state)
 		assert_int_equal(blk_size(g.b), 2500 << 10);
 		expect(&g, old, (2500 << 10) - old, 0);
 		resize(&g, 6 << 20);
-		put(&g, (6 << 20) - 512, 512, 7);
+		disk_put(g.b, (6 << 20) - 512, 512, 7);
 		expect(&g, 2500 << 10, (6 << 20) - (2500 << 10) - 512, 0);
 		expect(&g, (6 << 20) - 512, 512, 7);
 		rig_close(&g);
@@ -110,7 +101,7 @@ static void test_shrink(void **state)
 		struct rig g;
 
 		rig_open(&g, &geos[i]);
-		put(&g, 0, old, 5);
+		disk_put(g.b, 0, old, 5);
 		assert_int_equal(blk_flush(g.b), 0);
 		file = blk_size(g.disk);
 		resize(&g, 100 << 10);
@@ -122,7 +113,7 @@ static void test_shrink(void **state)
 		resize(&g, 2 << 20);
 		expect(&g, 0, 100 << 10, 5);
 		expect(&g, 100 << 10, (2 << 20) - (100 << 10), 0);
-		put(&g, 200 << 10, 300 << 10, 6);
+		disk_put(g.b, 200 << 10, 300 << 10, 6);
 		expect(&g, 200 << 10, 300 << 10, 6);
 		expect(&g, 500 << 10, (2 << 20) - (500 << 10), 0);
 		rig_close(&g);
@@ -138,7 +129,7 @@ static void test_last_cluster(void **state)
 		struct rig g;
 
 		rig_open(&g, &geos[i]);
-		put(&g, 0, 512 << 10, 5);
+		disk_put(g.b, 0, 512 << 10, 5);
 		resize(&g, (384 << 10) + 512);
 		resize(&g, (384 << 10) + 1536);
 		expect(&g, 0, (384 << 10) + 512, 5);
@@ -157,7 +148,7 @@ static void test_leftovers(void **state)
 		struct rig g;
 
 		rig_open(&g, &geos[i]);
-		put(&g, 0, old, 5);
+		disk_put(g.b, 0, old, 5);
 		assert_int_equal(fmt_close(g.b), 0);
 		thr_put_be64(p, 64 << 10);
 		assert_int_equal(blk_pwrite(g.disk, 24, p, 8), 0);
@@ -179,7 +170,7 @@ static void test_preallocation(void **state)
 			struct rig g;
 
 			rig_open(&g, &geos[i]);
-			put(&g, 8192, 512, 4);
+			disk_put(g.b, 8192, 512, 4);
 			assert_int_equal(
 				blk_truncate(g.b, size, (enum blk_prealloc)p, NULL), 0);
 			assert_true(blk_size(g.disk) >= size - old);
@@ -189,7 +180,7 @@ static void test_preallocation(void **state)
 			}
 			expect(&g, old, size - old, 0);
 			expect(&g, 8192, 512, 4);
-			put(&g, size - 4096, 4096, 3);
+			disk_put(g.b, size - 4096, 4096, 3);
 			rig_reopen(&g);
 			expect(&g, old, size - old - 4096, 0);
 			expect(&g, size - 4096, 4096, 3);
@@ -206,9 +197,9 @@ static void test_large(void **state)
 
 	(void)state;
 	rig_open(&g, &geo);
-	put(&g, 0, 512, 1);
+	disk_put(g.b, 0, 512, 1);
 	resize(&g, 64ull << 40);
-	put(&g, (64ull << 40) - 4096, 4096, 2);
+	disk_put(g.b, (64ull << 40) - 4096, 4096, 2);
 	rig_reopen(&g);
 	expect(&g, 0, 512, 1);
 	expect(&g, (64ull << 40) - 4096, 4096, 2);

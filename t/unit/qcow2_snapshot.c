@@ -15,22 +15,6 @@
 
 #define CL 4096u
 
-static void put64(struct blk *disk, uint64_t off, uint64_t v)
-{
-	uint8_t p[8];
-
-	thr_put_be64(p, v);
-	assert_int_equal(blk_pwrite(disk, off, p, 8), 0);
-}
-
-static uint64_t get64(struct blk *disk, uint64_t off)
-{
-	uint8_t p[8];
-
-	assert_int_equal(blk_pread(disk, off, p, 8), 0);
-	return thr_be64(p);
-}
-
 static void fill(struct blk *b, uint64_t off, uint8_t v)
 {
 	uint8_t p[CL];
@@ -78,15 +62,15 @@ static struct blk *make(void)
 	assert_int_equal(fmt_close(b), 0);
 	at = thr_align_up(blk_size(disk), CL);
 	assert_int_equal(blk_truncate(disk, at + 4 * CL, BLK_PREALLOC_OFF, NULL), 0);
-	put64(disk, at, at + CL);
-	put64(disk, at + CL + 8, at + 2 * CL);
+	disk_put64(disk, at, at + CL);
+	disk_put64(disk, at + CL + 8, at + 2 * CL);
 	fill(disk, at + 2 * CL, 9);
 	entry(disk, at + 3 * CL, at, 1, 64 << 10, "111alpha");
 	entry(disk, at + 3 * CL + 64, at + 8, 1, 64 << 10, "222beta,");
 	entry(disk, at + 3 * CL + 128, at, 0, 64 << 10, "33311111");
 	entry(disk, at + 3 * CL + 192, at, 1, 64 << 10, "44422222");
-	put64(disk, 56, get64(disk, 56) | 4);
-	put64(disk, 64, at + 3 * CL);
+	disk_put64(disk, 56, disk_get64(disk, 56) | 4);
+	disk_put64(disk, 64, at + 3 * CL);
 	return disk;
 }
 

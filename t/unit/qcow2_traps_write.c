@@ -25,34 +25,18 @@ static const struct geo plain = {3, BITS, 4, 4 << 20, 0, 0};
 
 /* ---- images, by hand ------------------------------------------------------------ */
 
-static uint64_t get64(struct blk *disk, uint64_t off)
-{
-	uint8_t p[8];
-
-	assert_int_equal(blk_pread(disk, off, p, 8), 0);
-	return thr_be64(p);
-}
-
-static void put64(struct blk *disk, uint64_t off, uint64_t v)
-{
-	uint8_t p[8];
-
-	thr_put_be64(p, v);
-	assert_int_equal(blk_pwrite(disk, off, p, 8), 0);
-}
-
 static uint64_t l2_at(struct blk *disk, uint64_t guest)
 {
-	uint64_t l1 = get64(disk, 40);
+	uint64_t l1 = disk_get64(disk, 40);
 
-	return (get64(disk, l1 + guest / TABLE * 8) & MASK) + guest % TABLE / SIZE * 8;
+	return (disk_get64(disk, l1 + guest / TABLE * 8) & MASK) + guest % TABLE / SIZE * 8;
 }
 
 /* Of 16 bits, in the first block. */
 static uint64_t count_at(struct blk *disk, uint64_t host)
 {
 	assert_true(host / SIZE < SIZE / 2);
-	return get64(disk, get64(disk, 48)) + host / SIZE * 2;
+	return disk_get64(disk, disk_get64(disk, 48)) + host / SIZE * 2;
 }
 
 static unsigned get_count(struct blk *disk, uint64_t host)
@@ -74,39 +58,6 @@ static void put_count(struct blk *disk, uint64_t host, unsigned n)
 static struct blk *image_of(struct blk *disk, struct blk *backing)
 {
 	return image_open(disk_lend(disk, 0), backing, 0);
-}
-
-static void put(struct blk *b, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	memset(buf, byte, len);
-	assert_int_equal(blk_pwrite(b, off, buf, len), 0);
-	free(buf);
-}
-
-static void expect(struct blk *b, uint64_t off, size_t len, uint8_t byte)
-{
-	uint8_t *buf = malloc(len);
-
-	assert_int_equal(blk_pread(b, off, buf, len), 0);
-	for (size_t i = 0; i < len; i++)
-		assert_int_equal(buf[i], byte);
-	free(buf);
-}
-
-static void zero(struct blk *b, uint64_t off, uint64_t len, unsigned flags)
-{
-	struct blk_req r = {.off = off, .len = len, .flags = flags};
-
-	assert_int_equal(blk_zero(b, &r), 0);
-}
-
-static void discard(struct blk *b, uint64_t off, uint64_t len)
-{
-	struct blk_req r = {.off = off, .len = len};
-
-	assert_int_equal(blk_discard(b, &r), 0);
 }
 
 /* ---- compressed clusters --------------------------------------------------------- */
@@ -141,16 +92,16 @@ static void trap_04_compressed_is_replaced(void **state)
 	(void)state;
 	image_make(disk, &plain);
 	b = image_of(disk, NULL);
-	put(b, 0, 2 * SIZE, 1);
+	disk_put(b, 0, 2 * SIZE, 1);
 	assert_int_equal(fmt_close(b), 0);
-	h = get64(disk, l2_at(disk, 0)) & MASK;
-	put64(disk, l2_at(disk, 0), put_compressed(disk, h + SIZE - 100, 3, raw[0]));
-	put64(disk, l2_at(disk, SIZE), put_compressed(disk, h + SIZE + 2048, 4, raw[1]));
+	h = disk_get64(disk, l2_at(disk, 0)) & MASK;
+	disk_put64(disk, l2_at(disk, 0), put_compressed(disk, h + SIZE - 100, 3, raw[0]));
+	disk_put64(disk, l2_at(disk, SIZE), put_compressed(disk, h + SIZE + 2048, 4, raw[1]));
 	put_count(disk, h + SIZE, 2);
 	image_assert_sound(disk);
 
 	b = image_of(disk, NULL);
-	put(b, 1024, 512, 9);
+	disk_put(b, 1024, 512, 9);
 	memset(raw[0] + 1024, 9, 512);
 	assert_int_equal(blk_pread(b, 0, buf, SIZE), 0);
 	assert_memory_equal(buf, raw[0], SIZE);
@@ -158,13 +109,13 @@ static void trap_04_compressed_is_replaced(void **state)
 	assert_memory_equal(buf, raw[1], SIZE);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
-	assert_true(get64(disk, l2_at(disk, 0)) & COPIED);
+	assert_true(disk_get64(disk, l2_at(disk, 0)) & COPIED);
 	assert_int_equal(get_count(disk, h), 0);
 	assert_int_equal(get_count(disk, h + SIZE), 1);
-	assert_int_equal(get64(disk, l2_at(disk, SIZE)) >> 62, 1);
+	assert_int_equal(disk_get64(disk, l2_at(disk, SIZE)) >> 62, 1);
 
 	b = image_of(disk, NULL);
-	discard(b, SIZE, SIZE);
+	disk_discard(b, SIZE, SIZE);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 	assert_int_equal(get_count(disk, h + SIZE), 0);
@@ -177,9 +128,9 @@ static void trap_04_compressed_is_replaced(void **state)
 /* Makes a snapshot of a closed image whose tables are few and small. */
 static void put_snapshot(struct blk *disk, uint64_t at)
 {
-	uint64_t l1 = get64(disk, 40), l2;
+	uint64_t l1 = disk_get64(disk, 40), l2;
 	uint8_t buf[SIZE], s[64] = {0};
-	unsigned n = (unsigned)(get64(disk, 36) >> 32), i, j;
+	unsigned n = (unsigned)(disk_get64(disk, 36) >> 32), i, j;
 
 	assert_int_equal(blk_pread(disk, l1, buf, SIZE), 0);
 	for (i = 0; i < n; i++) {
@@ -191,12 +142,12 @@ static void put_snapshot(struct blk *disk, uint64_t at)
 		l2 = e & MASK;
 		put_count(disk, l2, get_count(disk, l2) + 1);
 		for (j = 0; j < SIZE / 8; j++) {
-			uint64_t d = get64(disk, l2 + j * 8);
+			uint64_t d = disk_get64(disk, l2 + j * 8);
 
 			if (!(d & MASK))
 				continue;
 			put_count(disk, d & MASK, get_count(disk, d & MASK) + 1);
-			put64(disk, l2 + j * 8, d & ~COPIED);
+			disk_put64(disk, l2 + j * 8, d & ~COPIED);
 		}
 	}
 	assert_int_equal(blk_pwrite(disk, l1, buf, SIZE), 0);
@@ -206,7 +157,7 @@ static void put_snapshot(struct blk *disk, uint64_t at)
 	thr_put_be16(s + 12, 1);
 	thr_put_be16(s + 14, 1);
 	thr_put_be32(s + 36, 16);
-	thr_put_be64(s + 48, get64(disk, 24));
+	thr_put_be64(s + 48, disk_get64(disk, 24));
 	memcpy(s + 56, "1s", 2);
 	memset(buf, 0, SIZE);
 	memcpy(buf, s, sizeof(s));
@@ -215,7 +166,7 @@ static void put_snapshot(struct blk *disk, uint64_t at)
 	put_count(disk, at + SIZE, 1);
 	thr_put_be32(s, 1);
 	assert_int_equal(blk_pwrite(disk, 60, s, 4), 0);
-	put64(disk, 64, at + SIZE);
+	disk_put64(disk, 64, at + SIZE);
 }
 
 /* The disk as the snapshot has it. */
@@ -225,7 +176,7 @@ static struct blk *snapshot_open(struct blk *disk, struct blk **copy)
 	struct blk *b;
 
 	*copy = disk_copy(disk);
-	put64(*copy, 40, get64(disk, get64(disk, 64)));
+	disk_put64(*copy, 40, disk_get64(disk, disk_get64(disk, 64)));
 	assert_int_equal(fmt_open_on(&b, disk_lend(*copy, 0), &o, NULL), 0);
 	return b;
 }
@@ -240,34 +191,34 @@ static void trap_12_copied_is_a_count_of_one(void **state)
 	(void)state;
 	image_make(disk, &plain);
 	b = image_of(disk, NULL);
-	put(b, 0, 300 * SIZE, 1);
-	zero(b, 5 * SIZE, 2 * SIZE, 0);
-	put(b, TABLE, 4 * SIZE, 2);
+	disk_put(b, 0, 300 * SIZE, 1);
+	disk_zero(b, 5 * SIZE, 2 * SIZE, 0);
+	disk_put(b, TABLE, 4 * SIZE, 2);
 	assert_int_equal(fmt_close(b), 0);
 	end = (blk_size(disk) + SIZE - 1) & ~(uint64_t)(SIZE - 1);
 	put_snapshot(disk, end);
 	image_assert_sound(disk);
 
 	b = image_of(disk, NULL);
-	put(b, SIZE + 512, 512, 7);      /* part of a shared cluster */
-	put(b, 5 * SIZE, 512, 8);        /* a shared ZERO_ALLOC one */
-	zero(b, 20 * SIZE, 3 * SIZE, 0); /* its shared host cluster is not kept */
-	discard(b, 30 * SIZE, 3 * SIZE);
-	put(b, 40 * SIZE, 100 * SIZE, 9);
-	put(b, 42 * SIZE, 512, 10); /* in place by now */
+	disk_put(b, SIZE + 512, 512, 7);      /* part of a shared cluster */
+	disk_put(b, 5 * SIZE, 512, 8);        /* a shared ZERO_ALLOC one */
+	disk_zero(b, 20 * SIZE, 3 * SIZE, 0); /* its shared host cluster is not kept */
+	disk_discard(b, 30 * SIZE, 3 * SIZE);
+	disk_put(b, 40 * SIZE, 100 * SIZE, 9);
+	disk_put(b, 42 * SIZE, 512, 10); /* in place by now */
 	assert_int_equal(blk_flush(b), 0);
-	expect(b, SIZE, 512, 1);
-	expect(b, SIZE + 512, 512, 7);
-	expect(b, 5 * SIZE + 512, SIZE - 512, 0);
-	expect(b, 20 * SIZE, 3 * SIZE, 0);
+	disk_expect(b, SIZE, 512, 1);
+	disk_expect(b, SIZE + 512, 512, 7);
+	disk_expect(b, 5 * SIZE + 512, SIZE - 512, 0);
+	disk_expect(b, 20 * SIZE, 3 * SIZE, 0);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 
 	b = snapshot_open(disk, &copy);
-	expect(b, 0, 5 * SIZE, 1);
-	expect(b, 5 * SIZE, 2 * SIZE, 0);
-	expect(b, 7 * SIZE, 293 * SIZE, 1);
-	expect(b, TABLE, 4 * SIZE, 2);
+	disk_expect(b, 0, 5 * SIZE, 1);
+	disk_expect(b, 5 * SIZE, 2 * SIZE, 0);
+	disk_expect(b, 7 * SIZE, 293 * SIZE, 1);
+	disk_expect(b, TABLE, 4 * SIZE, 2);
 	assert_int_equal(fmt_close(b), 0);
 	blk_close(copy);
 
@@ -277,12 +228,12 @@ static void trap_12_copied_is_a_count_of_one(void **state)
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 	b = snapshot_open(disk, &copy);
-	expect(b, 7 * SIZE, 1, 1);
+	disk_expect(b, 7 * SIZE, 1, 1);
 	assert_int_equal(fmt_close(b), 0);
-	put64(copy, 24, plain.size);
+	disk_put64(copy, 24, plain.size);
 	b = image_open(disk_lend(copy, 0), NULL, FMT_REPAIR);
-	expect(b, 7 * SIZE, 293 * SIZE, 1);
-	expect(b, TABLE, 4 * SIZE, 2);
+	disk_expect(b, 7 * SIZE, 293 * SIZE, 1);
+	disk_expect(b, TABLE, 4 * SIZE, 2);
 	fmt_close(b);
 	blk_close(copy);
 	blk_close(disk);
@@ -296,12 +247,12 @@ static void resize_of_v2_with_snapshots(void **state)
 	(void)state;
 	image_make(disk, &geo);
 	b = image_of(disk, NULL);
-	put(b, 0, 3 * SIZE, 1);
+	disk_put(b, 0, 3 * SIZE, 1);
 	assert_int_equal(fmt_close(b), 0);
 	put_snapshot(disk, (blk_size(disk) + SIZE - 1) & ~(uint64_t)(SIZE - 1));
 	b = image_of(disk, NULL);
 	assert_int_equal(blk_truncate(b, 8 << 20, BLK_PREALLOC_OFF, NULL), -THR_ENOTSUP);
-	put(b, 0, SIZE, 2);
+	disk_put(b, 0, SIZE, 2);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 	blk_close(disk);
@@ -318,11 +269,11 @@ static void trap_05_autoclear_is_cleared_first(void **state)
 
 	(void)state;
 	image_make(disk, &plain);
-	put64(disk, 88, 0x8000000000000004ull);
+	disk_put64(disk, 88, 0x8000000000000004ull);
 	assert_int_equal(
 		blk_log_open(&log, disk_lend(disk, 0), NULL, NULL, &thr_heap, NULL), 0);
 	b = image_open(log, NULL, 0);
-	assert_int_equal(get64(disk, 88), 0);
+	assert_int_equal(disk_get64(disk, 88), 0);
 	assert_int_equal(blk_log_count(log), 2);
 	assert_int_equal(blk_log_get(log, 0)->op, BLK_OP_WRITE);
 	assert_int_equal(blk_log_get(log, 0)->off, 0);
@@ -349,7 +300,7 @@ static void trap_15_unknown_parts_are_kept(void **state)
 	thr_put_be64(before + 88, 0xf0); /* unknown autoclear bits */
 	assert_int_equal(blk_pwrite(disk, 0, before, SIZE), 0);
 	b = image_of(disk, NULL);
-	put(b, 0, SIZE, 1);
+	disk_put(b, 0, SIZE, 1);
 	assert_int_equal(blk_truncate(b, 64ull << 30, BLK_PREALLOC_OFF, NULL), 0);
 	assert_int_equal(fmt_close(b), 0);
 	assert_int_equal(blk_pread(disk, 0, after, SIZE), 0);
@@ -369,11 +320,11 @@ static void corrupt_images_are_not_written(void **state)
 
 	(void)state;
 	image_make(disk, &plain);
-	put64(disk, 72, 2);
+	disk_put64(disk, 72, 2);
 	assert_int_equal(image_try(&b, disk_lend(disk, 0), NULL, 0), -THR_EUCLEAN);
 	assert_int_equal(fmt_open_on(&b, disk_lend(disk, 0), &o, NULL), 0);
 	assert_int_equal(fmt_close(b), 0);
-	assert_int_equal(get64(disk, 72), 2);
+	assert_int_equal(disk_get64(disk, 72), 2);
 	blk_close(disk);
 }
 
@@ -386,15 +337,15 @@ static void lazy_counts_set_the_dirty_bit(void **state)
 	(void)state;
 	image_make(disk, &geo);
 	b = image_of(disk, NULL);
-	discard(b, 0, geo.size);
-	zero(b, 0, geo.size, 0);
-	assert_int_equal(get64(disk, 72), 0);
-	put(b, 0, SIZE, 1);
-	assert_int_equal(get64(disk, 72), 1);
+	disk_discard(b, 0, geo.size);
+	disk_zero(b, 0, geo.size, 0);
+	assert_int_equal(disk_get64(disk, 72), 0);
+	disk_put(b, 0, SIZE, 1);
+	assert_int_equal(disk_get64(disk, 72), 1);
 	assert_int_equal(blk_flush(b), 0);
-	assert_int_equal(get64(disk, 72), 1);
+	assert_int_equal(disk_get64(disk, 72), 1);
 	assert_int_equal(fmt_close(b), 0);
-	assert_int_equal(get64(disk, 72), 0);
+	assert_int_equal(disk_get64(disk, 72), 0);
 	image_assert_sound(disk);
 	blk_close(disk);
 }
@@ -411,19 +362,19 @@ static void trap_08_vm_state_is_kept(void **state)
 	(void)state;
 	image_make(disk, &plain);
 	b = image_of(disk, NULL);
-	put(b, 0, SIZE, 1);
-	put(b, TABLE, SIZE, 2);
+	disk_put(b, 0, SIZE, 1);
+	disk_put(b, TABLE, SIZE, 2);
 	assert_int_equal(fmt_close(b), 0);
-	put64(disk, 24, TABLE); /* the second table lies behind the disk now */
+	disk_put64(disk, 24, TABLE); /* the second table lies behind the disk now */
 	b = image_of(disk, NULL);
 	assert_int_equal(blk_truncate(b, TABLE / 2, BLK_PREALLOC_OFF, NULL), 0);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
-	assert_true(get64(disk, l2_at(disk, TABLE)) & COPIED);
+	assert_true(disk_get64(disk, l2_at(disk, TABLE)) & COPIED);
 	b = image_of(disk, NULL);
 	assert_int_equal(blk_truncate(b, 2 * TABLE, BLK_PREALLOC_OFF, NULL), 0);
-	expect(b, TABLE, 2 * SIZE, 0);
-	expect(b, 0, SIZE, 1);
+	disk_expect(b, TABLE, 2 * SIZE, 0);
+	disk_expect(b, 0, SIZE, 1);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 	blk_close(disk);
@@ -444,11 +395,11 @@ static void trap_10_refcount_table_moves(void **state)
 		blk_log_open(&log, disk_lend(disk, 0), NULL, NULL, &thr_heap, NULL), 0);
 	b = image_open(log, NULL, 0);
 	assert_int_equal(blk_truncate(b, 24 << 20, BLK_PREALLOC_OFF, NULL), 0);
-	old = get64(disk, 48);
+	old = disk_get64(disk, 48);
 	n = blk_log_count(log);
-	for (; get64(disk, 48) == old; at += 64 << 10) {
+	for (; disk_get64(disk, 48) == old; at += 64 << 10) {
 		assert_true(at < 20 << 20);
-		put(b, at, 64 << 10, 1);
+		disk_put(b, at, 64 << 10, 1);
 	}
 	for (i = n; i < blk_log_count(log); i++)
 		if (blk_log_get(log, i)->op == BLK_OP_WRITE && !blk_log_get(log, i)->off)
@@ -459,13 +410,13 @@ static void trap_10_refcount_table_moves(void **state)
 	assert_int_equal(blk_log_get(log, header + 1)->op, BLK_OP_FLUSH);
 	for (; header < blk_log_count(log); header++)
 		assert_int_not_equal(blk_log_get(log, header)->off, old);
-	before = get64(disk, 36);
+	before = disk_get64(disk, 36);
 	assert_int_equal(fmt_close(b), 0);
-	assert_int_equal(get64(disk, 36), before);
+	assert_int_equal(disk_get64(disk, 36), before);
 	image_assert_sound(disk);
-	reft = get64(disk, 48);
+	reft = disk_get64(disk, 48);
 	for (i = 0; i < 512; i++) {
-		uint64_t block = get64(disk, reft + i * 8);
+		uint64_t block = disk_get64(disk, reft + i * 8);
 
 		self += block && block / 512 / 64 == i;
 	}
@@ -485,11 +436,11 @@ static void trap_17_counts_below_a_byte(void **state)
 
 		image_make(disk, &geo);
 		b = image_of(disk, NULL);
-		put(b, 0, 3 * SIZE, 1);
+		disk_put(b, 0, 3 * SIZE, 1);
 		assert_int_equal(fmt_close(b), 0);
 		image_assert_sound(disk);
 		/* All but the topmost of the clusters are in use: so their bits. */
-		block = get64(disk, get64(disk, 48));
+		block = disk_get64(disk, disk_get64(disk, 48));
 		assert_int_equal(blk_pread(disk, block, p, 2), 0);
 		assert_int_equal(p[0], order == 0 ? 0xff : order == 1 ? 0x55 : 0x11);
 		blk_close(disk);
@@ -509,25 +460,25 @@ static void trap_14_zero_and_discard_in_v2(void **state)
 	(void)state;
 	image_make(disk, &geo);
 	b = image_of(disk, backing);
-	put(b, 0, 10 * SIZE, 1);
-	zero(b, SIZE, SIZE, BLK_UNMAP);   /* written before */
-	zero(b, 20 * SIZE, 2 * SIZE, 0);  /* the backing file's */
-	zero(b, 300 * SIZE, 5 * SIZE, 0); /* nobody's */
-	discard(b, 4 * SIZE, SIZE);       /* hides something: 1 or 0 */
-	put(b, 310 * SIZE, 4 * SIZE, 2);
-	discard(b, 311 * SIZE, SIZE); /* hides nothing */
-	expect(b, SIZE, SIZE, 0);
-	expect(b, 20 * SIZE, 2 * SIZE, 0);
-	expect(b, 300 * SIZE, 5 * SIZE, 0);
-	expect(b, 4 * SIZE, SIZE, 1);
-	expect(b, 311 * SIZE, SIZE, 0);
+	disk_put(b, 0, 10 * SIZE, 1);
+	disk_zero(b, SIZE, SIZE, BLK_UNMAP);   /* written before */
+	disk_zero(b, 20 * SIZE, 2 * SIZE, 0);  /* the backing file's */
+	disk_zero(b, 300 * SIZE, 5 * SIZE, 0); /* nobody's */
+	disk_discard(b, 4 * SIZE, SIZE);       /* hides something: 1 or 0 */
+	disk_put(b, 310 * SIZE, 4 * SIZE, 2);
+	disk_discard(b, 311 * SIZE, SIZE); /* hides nothing */
+	disk_expect(b, SIZE, SIZE, 0);
+	disk_expect(b, 20 * SIZE, 2 * SIZE, 0);
+	disk_expect(b, 300 * SIZE, 5 * SIZE, 0);
+	disk_expect(b, 4 * SIZE, SIZE, 1);
+	disk_expect(b, 311 * SIZE, SIZE, 0);
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
 	for (i = 0; i < 320; i++)
-		assert_int_equal(get64(disk, l2_at(disk, i * SIZE)) & 1, 0);
+		assert_int_equal(disk_get64(disk, l2_at(disk, i * SIZE)) & 1, 0);
 	for (i = 300; i < 305; i++)
-		assert_int_equal(get64(disk, l2_at(disk, i * SIZE)), 0);
-	assert_int_equal(get64(disk, l2_at(disk, 311 * SIZE)), 0);
+		assert_int_equal(disk_get64(disk, l2_at(disk, i * SIZE)), 0);
+	assert_int_equal(disk_get64(disk, l2_at(disk, 311 * SIZE)), 0);
 	blk_close(disk);
 	blk_close(backing);
 }
@@ -542,28 +493,29 @@ static void zero_and_discard_in_v3(void **state)
 	(void)state;
 	image_make(disk, &geo);
 	b = image_of(disk, backing);
-	put(b, 0, 10 * SIZE, 1);
-	zero(b, SIZE, SIZE, BLK_UNMAP);
-	zero(b, 2 * SIZE, SIZE, 0);
-	zero(b, 20 * SIZE, 2 * SIZE, 0);
-	discard(b, 4 * SIZE, SIZE);
-	discard(b, 30 * SIZE, SIZE); /* shows the backing file: goes on */
+	disk_put(b, 0, 10 * SIZE, 1);
+	disk_zero(b, SIZE, SIZE, BLK_UNMAP);
+	disk_zero(b, 2 * SIZE, SIZE, 0);
+	disk_zero(b, 20 * SIZE, 2 * SIZE, 0);
+	disk_discard(b, 4 * SIZE, SIZE);
+	disk_discard(b, 30 * SIZE, SIZE); /* shows the backing file: goes on */
 	assert_int_equal(fmt_close(b), 0);
 	image_assert_sound(disk);
-	host = get64(disk, l2_at(disk, 0)) & MASK;
-	assert_int_equal(get64(disk, l2_at(disk, SIZE)), 1);
-	assert_int_equal(get64(disk, l2_at(disk, 2 * SIZE)), COPIED | (host + 2 * SIZE) | 1);
-	assert_int_equal(get64(disk, l2_at(disk, 20 * SIZE)), 1);
-	assert_int_equal(get64(disk, l2_at(disk, 4 * SIZE)), 1);
-	assert_int_equal(get64(disk, l2_at(disk, 30 * SIZE)), 0);
+	host = disk_get64(disk, l2_at(disk, 0)) & MASK;
+	assert_int_equal(disk_get64(disk, l2_at(disk, SIZE)), 1);
+	assert_int_equal(
+		disk_get64(disk, l2_at(disk, 2 * SIZE)), COPIED | (host + 2 * SIZE) | 1);
+	assert_int_equal(disk_get64(disk, l2_at(disk, 20 * SIZE)), 1);
+	assert_int_equal(disk_get64(disk, l2_at(disk, 4 * SIZE)), 1);
+	assert_int_equal(disk_get64(disk, l2_at(disk, 30 * SIZE)), 0);
 	/* The kept cluster is used again, and nothing of it shows. */
 	b = image_of(disk, backing);
-	put(b, 2 * SIZE + 512, 512, 5);
-	expect(b, 2 * SIZE, 512, 0);
-	expect(b, 2 * SIZE + 512, 512, 5);
-	expect(b, 2 * SIZE + 1024, SIZE - 1024, 0);
+	disk_put(b, 2 * SIZE + 512, 512, 5);
+	disk_expect(b, 2 * SIZE, 512, 0);
+	disk_expect(b, 2 * SIZE + 512, 512, 5);
+	disk_expect(b, 2 * SIZE + 1024, SIZE - 1024, 0);
 	assert_int_equal(fmt_close(b), 0);
-	assert_int_equal(get64(disk, l2_at(disk, 2 * SIZE)), COPIED | (host + 2 * SIZE));
+	assert_int_equal(disk_get64(disk, l2_at(disk, 2 * SIZE)), COPIED | (host + 2 * SIZE));
 	image_assert_sound(disk);
 	blk_close(disk);
 	blk_close(backing);
