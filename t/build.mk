@@ -86,7 +86,11 @@ unit-$(CONFIG_BLK_WRITE) += fmt_cache
 conform-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_INFO \
 	FMT_OP_CONVERT FMT_OP_CHECK FMT_OP_COMPARE FMT_OP_MAP FMT_OP_RESIZE BLK_FILE BLK_MEM
 conf-$(call on,$(conform-needs)) += conform
-t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o
+t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o conf/cases.o
+nbd-conf := $(call on,$(conform-needs) BLK_NBD FMT_OP_SERVE THR_FIBERS)
+t-$(nbd-conf) += conf/place_nbd.o
+conf-$(nbd-conf) += conform_nbd
+TIME_conform_nbd := 120
 TIME_conform := 240
 
 # the core of fmt, and what is done with images
