@@ -78,6 +78,7 @@ perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
 tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
 interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve
 TIME_serve := 240
+interop-$(call on,CLI_SERVE FMT_RAW FMT_COW_WRITE FMT_QCOW2_CREATE FMT_QCOW2_CHECK CLI_CREATE CLI_COMPARE CLI_CHECK) += serve_io
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
