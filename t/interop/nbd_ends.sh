@@ -125,6 +125,32 @@ else
 	ok 0 'TLS with certificates # SKIP openssl or TLS in qemu-nbd is missing'
 fi
 
+# ---- vsock, by the loopback of this machine where the kernel has one
+stop
+vport=$((20000 + $$ % 20000))
+vsock=nbd+vsock://1:$vport/
+if command -v nbdkit >/dev/null; then
+	timeout 50 nbdkit -f -r --vsock -p $vport -P "$work/vsock.pid" file a.raw 2>server.err &
+	server=$!
+	n=0
+	while [ ! -s vsock.pid ] && kill -0 $server 2>/dev/null && [ $n -lt 200 ]; do
+		n=$((n + 1))
+		sleep 0.05
+	done
+fi
+if "$ours" info -f raw "$vsock" >out.ours 2>&1; then
+	check 'vsock: compare' "$ours" compare -f raw -F raw a.raw "$vsock"
+	check 'vsock: by options' "$ours" compare --image-opts \
+		driver=raw,file.filename=a.raw \
+		"driver=raw,file.driver=nbd,file.server.type=vsock,file.server.cid=1,file.server.port=$vport"
+else
+	[ "$(wc -l <out.ours)" = 1 ] &&
+		grep -q "Could not open '$vsock': Failed to connect to the NBD server: " out.ours
+	ok $? 'vsock: what cannot be reached is one sentence'
+	ok 0 "vsock: compare # SKIP no loopback of vsock here: $(sed 's/.*: //' out.ours)"
+fi
+stop
+
 # ---- nbd-server
 if command -v nbd-server >/dev/null; then
 	stop
