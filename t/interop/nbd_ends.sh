@@ -167,8 +167,11 @@ if command -v nbd-server >/dev/null; then
 	trim = true
 END
 	truncate -s 16M e.raw
-	disk="nbd+unix:///disk?socket=$sock"
-	# In the foreground it ends with its first client.
+	# In the foreground it takes one client on one connection, and ends with it: others
+	# would be waited for.
+	disk="driver=raw,file.driver=nbd,file.server.type=unix,file.server.path=$sock"
+	disk="$disk,file.export=disk,file.connections=1"
+	local=driver=raw,file.filename=a.raw
 	once()
 	{
 		name=$1
@@ -176,14 +179,14 @@ END
 		serve nbd-server -d -C "$work/conf" >/dev/null
 		check "nbd-server: $name" "$@"
 	}
-	once 'convert to' "$ours" convert -n -f raw -O raw a.raw "$disk"
-	once 'compare' "$ours" compare -f raw -F raw a.raw "$disk"
+	once 'convert to' "$ours" convert -n -f raw --target-image-opts a.raw "$disk"
+	once 'compare' "$ours" compare --image-opts $local "$disk"
 	cmp a.raw e.raw
 	ok $? 'nbd-server: the same content'
-	once 'convert from' "$ours" convert -f raw -O qcow2 "$disk" e.q
+	once 'convert from' "$ours" convert --image-opts -O qcow2 "$disk" e.q
 	check 'nbd-server: it is right' "$peer" compare -f raw -F qcow2 a.raw e.q
-	once 'flush, discard, FUA' "$PLATTER" io -f raw -c 'write -f -P 4 1M 64k' \
-		-c 'discard 4M 1M' -c flush -c 'read -P 4 1M 64k' "$disk"
+	once 'flush, discard, FUA' "$PLATTER" io --image-opts \
+		-c 'write -f -P 4 1M 64k' -c 'discard 4M 1M' -c flush -c 'read -P 4 1M 64k' "$disk"
 	serve nbd-server -d -C "$work/conf" >/dev/null
 	says 1 'Failed to connect to the NBD server' info "nbd+unix:///nothing?socket=$sock"
 else
