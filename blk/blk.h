@@ -324,6 +324,11 @@ int blk_nbd_serve(const struct blk_nbd_server *s, struct blk_err *err);
  * returns when it has ended. @fd is closed. */
 int blk_nbd_serve_one(const struct blk_nbd_server *s, int fd);
 
+/* @len bytes of @whole from @off on, as a device of its own, of which nothing is known but
+ * what blk_status() says. @whole stays the caller's and is closed after it. -EINVAL. */
+int blk_nbd_part_open(struct blk **out, struct blk *whole, uint64_t off, uint64_t len,
+	const struct thr_alloc *mem, struct blk_err *err);
+
 /* Listening sockets. An old socket file that nobody listens on is replaced. A @host of
  * NULL is the loopback, "" every address; *n sockets, at most @max. May wait. */
 int blk_nbd_listen_unix(const char *path, int *fd, struct blk_err *err);

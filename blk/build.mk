@@ -16,7 +16,7 @@ blk-lib-BLK_NBD_DLOPEN := nbd-loaded
 blk-lib-BLK_NBD_LINK := nbd
 
 blk-$(CONFIG_BLK_NBD_SERVER) += serve.o serve_listen.o serve_sock.o serve_buf.o
-blk-$(CONFIG_BLK_NBD_SERVER) += serve_hello.o serve_meta.o serve_talk.o serve_read.o serve_status.o
+blk-$(CONFIG_BLK_NBD_SERVER) += serve_hello.o serve_meta.o serve_talk.o serve_read.o serve_status.o serve_part.o
 blk-$(CONFIG_BLK_NBD_SERVER) += $(if $(CONFIG_BLK_NBD_SERVER_TLS),serve_tls.o,serve_tls_none.o)
 blk-lib-BLK_NBD_SERVER_TLS := ssl crypto
 

@@ -154,6 +154,9 @@ int cli_open(struct blk **out, const struct cli_open *o);
 int cli_open_err(struct blk **out, const struct cli_open *o, struct blk_err *err);
 /* Has an opened image show a snapshot, if @tag is not NULL: 0, or 1 after a message. */
 int cli_snapshot(struct blk *image, const char *tag);
+/* Puts a temporary overlay on an opened image, which takes what is written: 0, or 1 after a
+ * message. The image is the overlay's then. overlay.c; needs CONFIG_FMT_QCOW2_CREATE. */
+int cli_overlay(struct blk **image);
 /* Closes; a message if what was pending could not be written. */
 int cli_close(struct blk *image);
 /* 0 or 1 after "Invalid cache option: X". */

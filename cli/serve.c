@@ -83,6 +83,8 @@ static void help(void)
 	       "  -l, --load-snapshot S  serve a snapshot inside the image, read-only\n"
 	       "  -A, --allocation-depth  offer the context qemu:allocation-depth\n"
 	       "  -B, --bitmap NAME    offer the context qemu:dirty-bitmap:NAME (with -r)\n"
+	       "  -s, --snapshot       what is written goes to a temporary file\n"
+	       "  -o, --offset N       serve what lies in the image from byte N on\n"
 	       "  --cache MODE         none, writeback, writethrough, directsync, unsafe\n"
 	       "  -n, --nocache        as --cache=none\n"
 	       "  --aio ENGINE         threads, native or io_uring\n"
@@ -208,6 +210,7 @@ static bool take_plain(struct serve *s, int c)
 		{'t', &s->persistent},
 		{'A', &s->depth},
 		{'L', &s->list},
+		{'s', &s->temporary},
 		{'v', &s->verbose},
 		{OPT_FORK, &s->fork},
 		{CLI_OPT_IMAGE_OPTS, &s->open.image_opts},
@@ -226,6 +229,13 @@ static bool take_plain(struct serve *s, int c)
 	return c == CLI_OPT_OBJECT;
 }
 
+static int take_offset(struct serve *s)
+{
+	if (blk_parse_size(optarg, &s->offset) || s->offset > INT64_MAX)
+		return cli_error("Invalid offset '%s'", optarg);
+	return 0;
+}
+
 static int take_option(struct serve *s, int c)
 {
 	if (take_plain(s, c))
@@ -238,6 +248,8 @@ static int take_option(struct serve *s, int c)
 		return take_bitmap(s);
 	case 'n':
 		return take_cache(s, "none");
+	case 'o':
+		return take_offset(s);
 	case OPT_CACHE:
 		return take_cache(s, optarg);
 	case OPT_AIO:

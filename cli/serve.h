@@ -21,6 +21,8 @@ struct serve {
 	bool depth, read_only, persistent, fork, verbose, list;
 	bool keep_space;
 	enum blk_nbd_detect detect;
+	bool temporary;  /* -s */
+	uint64_t offset; /* -o: where in the image the export begins */
 	unsigned clients, threads;
 };
 

@@ -17,12 +17,20 @@
 #define FIRST_FD 3 /* of those that a service manager hands over */
 #define MAX_FDS  8
 
+/* What a context says of the image, seen from where the export begins. */
+struct view {
+	int (*status)(void *arg, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+	void *arg;
+	uint64_t offset;
+};
+
 struct job {
 	struct serve *s;
-	struct blk *image;
+	struct blk *image, *part; /* part: of the image, with -o; or NULL */
 	struct blk_nbd_tls *tls;
 	struct blk_nbd_export export;
 	struct blk_nbd_context contexts[2 + SERVE_BITMAPS];
+	struct view views[2 + SERVE_BITMAPS]; /* of the contexts */
 	char *names[SERVE_BITMAPS];
 	struct fmt_bitmap maps[SERVE_BITMAPS];
 	unsigned nmaps;
@@ -120,17 +128,35 @@ static int open_image(struct job *j)
 
 	s->read_only |= s->snapshot != NULL;
 	s->open.opts = &opts;
-	s->open.blk_flags = s->read_only ? 0u : BLK_RDWR;
+	s->open.blk_flags = s->read_only || s->temporary ? 0u : BLK_RDWR;
 	if (cli_open(&j->image, &s->open))
 		return 1;
 	s->open.opts = NULL;
 	if (s->snapshot && fmt_snapshot_select(j->image, s->snapshot, &err))
 		return cli_fail(&err);
+	if (s->temporary && !s->read_only)
+		return cli_overlay(&j->image);
 	if (!s->read_only && !s->open.format && !s->open.image_opts && j->image->file &&
 		fmt_driver_of(j->image) == fmt_driver_find("raw"))
 		cli_warn("Image format was not specified for '%s' and probing guessed raw",
 			s->name);
 	return 0;
+}
+
+static int view_status(void *arg, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags)
+{
+	const struct view *v = (const struct view *)arg;
+
+	return v->status(v->arg, v->offset + off, len, n, flags);
+}
+
+static void add_context(struct job *j, const char *name,
+	int (*status)(void *, uint64_t, uint64_t, uint64_t *, uint32_t *), void *arg)
+{
+	unsigned i = j->export.ncontexts++;
+
+	j->views[i] = (struct view){status, arg, j->s->offset};
+	j->contexts[i] = (struct blk_nbd_context){name, view_status, &j->views[i]};
 }
 
 static int add_bitmap(struct job *j, const char *name)
@@ -145,8 +171,22 @@ static int add_bitmap(struct job *j, const char *name)
 		j->names[n] = NULL;
 		return cli_no_memory();
 	}
-	j->contexts[j->export.ncontexts++] =
-		(struct blk_nbd_context){j->names[n], fmt_nbd_dirty, &j->maps[n]};
+	add_context(j, j->names[n], fmt_nbd_dirty, &j->maps[n]);
+	return 0;
+}
+
+static int take_part(struct job *j)
+{
+	struct blk_err err = BLK_ERR_INIT;
+	uint64_t size = blk_size(j->image), off = j->s->offset;
+
+	if (!off)
+		return 0;
+	if (off >= size)
+		return cli_error("Offset (%llu) has to be smaller than the image size (%llu)",
+			(unsigned long long)off, (unsigned long long)size);
+	if (blk_nbd_part_open(&j->part, j->image, off, size - off, &thr_heap, &err))
+		return cli_fail(&err);
 	return 0;
 }
 
@@ -156,20 +196,17 @@ static int describe(struct job *j)
 	int ret = 0;
 
 	j->export = (struct blk_nbd_export){
-		.dev = j->image,
+		.dev = j->part ? j->part : j->image,
 		.name = s->export,
 		.description = s->description,
 		.read_only = s->read_only,
 		.keep_space = s->keep_space,
 		.detect = s->detect,
 		.contexts = j->contexts,
-		.ncontexts = 1,
 	};
-	j->contexts[0] =
-		(struct blk_nbd_context){"base:allocation", fmt_nbd_allocation, j->image};
+	add_context(j, "base:allocation", fmt_nbd_allocation, j->image);
 	if (s->depth)
-		j->contexts[j->export.ncontexts++] = (struct blk_nbd_context){
-			"qemu:allocation-depth", fmt_nbd_depth, j->image};
+		add_context(j, "qemu:allocation-depth", fmt_nbd_depth, j->image);
 	for (unsigned i = 0; !ret && i < s->nbitmaps; i++)
 		ret = add_bitmap(j, s->bitmaps[i]);
 	return ret;
@@ -245,7 +282,7 @@ static int run(struct job *j)
 {
 	int err;
 
-	if (open_image(j) || describe(j) || open_stop_fd(j))
+	if (open_image(j) || take_part(j) || describe(j) || open_stop_fd(j))
 		return 1;
 	if (j->s->tls_creds && serve_tls_open(&j->tls, j->s->tls_creds))
 		return 1;
@@ -302,6 +339,7 @@ int serve_run(struct serve *s)
 	if (!ret)
 		ret = run(j);
 	release(j);
+	blk_close(j->part);
 	if (j->image && !s->read_only && blk_flush(j->image) && !ret)
 		ret = cli_error("Could not write what was pending");
 	if (j->image)

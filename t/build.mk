@@ -80,6 +80,7 @@ perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
 tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
 interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve
 TIME_serve := 240
+interop-$(call on,CLI_SERVE FMT_RAW FMT_COW_WRITE FMT_QCOW2_CREATE FMT_QCOW2_CHECK CLI_CREATE CLI_COMPARE CLI_CHECK) += serve_io
 
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
@@ -88,7 +89,11 @@ unit-$(CONFIG_BLK_WRITE) += fmt_cache
 conform-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_INFO \
 	FMT_OP_CONVERT FMT_OP_CHECK FMT_OP_COMPARE FMT_OP_MAP FMT_OP_RESIZE BLK_FILE BLK_MEM
 conf-$(call on,$(conform-needs)) += conform
-t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o
+t-$(call on,$(conform-needs)) += conf/rig.o conf/rows.o conf/cases.o
+nbd-conf := $(call on,$(conform-needs) BLK_NBD FMT_OP_SERVE THR_FIBERS)
+t-$(nbd-conf) += conf/place_nbd.o
+conf-$(nbd-conf) += conform_nbd
+TIME_conform_nbd := 120
 TIME_conform := 240
 
 # the core of fmt, and what is done with images

@@ -187,6 +187,9 @@ static bool take(struct qcow2 *q, struct dropped *d)
 		return false;
 	if (!is_over(w, d->gen))
 		return false;
+	/* Only where that barrier is left out. Here, as w->durable is the lock's. */
+	if (d->seq > w->durable)
+		d->flags &= ~QCOW2_PUNCH;
 	p->head++;
 	w->ndrops--;
 	if (part_is_empty(p)) {
@@ -269,7 +272,7 @@ static void settle_one(struct qcow2 *q, struct dropped d)
 
 	for (; d.cluster < end; d.cluster += d.n) {
 		d.n = THR_MIN(end - d.cluster, PIECE);
-		if (d.flags & QCOW2_PUNCH && d.seq <= q->w->durable)
+		if (d.flags & QCOW2_PUNCH)
 			punch(q, &d);
 		qcow2_layout_lock(q);
 		qcow2_refcount_dec(q, d.cluster, d.n);

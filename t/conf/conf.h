@@ -35,8 +35,13 @@ struct conf_place {
 	struct blk *(*open)(struct conf *c, unsigned blk_flags, unsigned flags);
 	/* What is left when all is closed is looked at once more, and goes. */
 	void (*remove)(struct conf *c);
+	/* What open() gives is no image: it keeps its length, and remove() checks the image. */
+	bool afar;
 };
 extern const struct conf_place conf_files; /* in a folder of its own */
+/* The same with NBD in between: our client and a server in this process that opens the
+ * image anew whenever the client does; and our client and qemu-nbd. */
+extern const struct conf_place conf_nbd, conf_qemu_nbd;
 
 /* An image of a row, and what it should hold. */
 struct conf {
@@ -45,6 +50,7 @@ struct conf {
 	char dir[64];
 	char image[96], base[96], data[96];
 	struct conf_ram *ram; /* conf_ram */
+	struct conf_nbd *nbd; /* conf_nbd, conf_qemu_nbd */
 	struct blk *b;        /* open for writing */
 	uint8_t *model, *buf; /* room bytes each */
 	uint64_t size, room;
@@ -81,6 +87,13 @@ const struct conf_row *conf_row_find(const char *name); /* or NULL */
 
 /* What compressed writes have to be multiples of; 0: there are none. */
 uint32_t conf_pack_unit(struct conf *c);
+
+struct conf_case {
+	const char *name;
+	void (*run)(struct conf *c);
+};
+extern const struct conf_case conf_cases[];
+extern const unsigned conf_ncases;
 
 /* One seeded step: write, zero, discard, read or flush. */
 void conf_step(struct conf *c);

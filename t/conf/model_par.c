@@ -12,7 +12,8 @@
  * before all others, and a discard as one that may have zeroed. Nothing else may be
  * read, by the fibers or after the round.
  *
- *   model_par                   all rows
+ *   model_par                   all rows in memory; some with our NBD client and server in
+ *                               between, as nbd:ROW
  *   model_par ROW SEED ROUNDS   one image: the names of the tests are these arguments
  */
 #include <stdlib.h>
@@ -314,6 +315,7 @@ static void round_judge(struct round *r)
 
 struct model {
 	const struct conf_row *row;
+	const struct conf_place *place;
 	uint64_t seed;
 	unsigned rounds, done;
 	bool over;
@@ -326,6 +328,11 @@ static void rewire(struct conf *c)
 	static const uint32_t align[] = {0, 0, 512, 4096};
 	unsigned flags = LEND_SERIAL;
 
+	if (c->place != &conf_ram) {
+		conf_reopen(c, BLK_RDWR);
+		conf_compare(c);
+		return;
+	}
 	if (conf_random(c, 4))
 		flags |= LEND_YIELD;
 	if (conf_random(c, 2))
@@ -357,7 +364,7 @@ static void run(void **state)
 	struct thr_pool *pool;
 	struct conf c;
 
-	conf_open_at(&c, m->row, &conf_ram, m->row->size);
+	conf_open_at(&c, m->row, m->place, m->row->size);
 	c.seed = m->seed;
 	rewire(&c);
 	assert_int_equal(thr_pool_open(&pool, 2, &thr_heap), 0);
@@ -378,13 +385,15 @@ static int say_where(void **state)
 	return 0;
 }
 
-static void plan(struct model *m, const struct conf_row *row, uint64_t seed, unsigned rounds)
+static void plan(struct model *m, const struct conf_place *place, const struct conf_row *row,
+	uint64_t seed, unsigned rounds)
 {
 	m->row = row;
+	m->place = place;
 	m->seed = seed;
 	m->rounds = rounds;
-	snprintf(m->name, sizeof(m->name), "%s %llu %u", row->name, (unsigned long long)seed,
-		rounds);
+	snprintf(m->name, sizeof(m->name), "%s%s %llu %u",
+		place == &conf_ram ? "" : "nbd:", row->name, (unsigned long long)seed, rounds);
 }
 
 static unsigned rounds_here(void)
@@ -394,24 +403,58 @@ static unsigned rounds_here(void)
 	return w && *w ? 2 : s && *s ? 8 : 150;
 }
 
+#if defined(CONFIG_BLK_NBD) && defined(CONFIG_FMT_OP_SERVE)
+static const struct conf_place *const over_nbd = &conf_nbd;
+#else
+static const struct conf_place *const over_nbd;
+#endif
+
+/* ROW or nbd:ROW */
+static const struct conf_row *find(const char *name, const struct conf_place **place)
+{
+	bool nbd = !strncmp(name, "nbd:", 4);
+
+	*place = nbd ? over_nbd : &conf_ram;
+	return *place ? conf_row_find(name + (nbd ? 4 : 0)) : NULL;
+}
+
+static unsigned plan_all(struct model *m)
+{
+	static const char *const nbd[] = {"nbd:raw", "nbd:cow-v3-over-short", "nbd:luks-xts",
+		"nbd:v3-over-short", "nbd:extl2-16k"};
+	const struct conf_place *place;
+	unsigned n = 0;
+
+	for (; n < conf_nrows; n++)
+		plan(&m[n], &conf_ram, &conf_rows[n], n + 1, rounds_here());
+	for (unsigned i = 0; i < THR_ARRAY_SIZE(nbd); i++) {
+		const struct conf_row *row = find(nbd[i], &place);
+
+		if (row)
+			plan(&m[n++], place, row, i + 1, (rounds_here() + 5) / 6);
+	}
+	return n;
+}
+
 int main(int argc, char **argv)
 {
-	const struct conf_row *row = argc == 4 ? conf_row_find(argv[1]) : NULL;
-	struct model *m = calloc(conf_nrows, sizeof(*m));
-	struct CMUnitTest *tests = calloc(conf_nrows, sizeof(*tests));
-	unsigned n = row ? 1 : conf_nrows, i;
+	const struct conf_place *place = NULL;
+	const struct conf_row *row = argc == 4 ? find(argv[1], &place) : NULL;
+	unsigned room = conf_nrows + 16, n = 1, i;
+	struct model *m = calloc(room, sizeof(*m));
+	struct CMUnitTest *tests = calloc(room, sizeof(*tests));
 	int failed;
 
 	if (!m || !tests || (argc > 1 && !row)) {
 		fprintf(stderr, "usage: model_par [ROW SEED ROUNDS]\n");
 		return 2;
 	}
-	for (i = 0; i < n; i++) {
-		plan(&m[i], &conf_rows[i], i + 1, rounds_here());
-		if (row)
-			plan(m, row, strtoull(argv[2], NULL, 0), (unsigned)atoi(argv[3]));
+	if (row)
+		plan(m, place, row, strtoull(argv[2], NULL, 0), (unsigned)atoi(argv[3]));
+	else
+		n = plan_all(m);
+	for (i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){m[i].name, run, NULL, say_where, &m[i]};
-	}
 	failed = _cmocka_run_group_tests("model_par", tests, n, NULL, NULL);
 	free(tests);
 	free(m);

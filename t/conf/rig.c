@@ -255,7 +255,7 @@ void conf_check(struct conf *c)
 	struct blk *b;
 
 	assert_non_null(d);
-	if (!d->check)
+	if (!d->check || c->place->afar)
 		return;
 	b = c->place->open(c, 0, 0);
 	if (fmt_check(b, &ck, &err))
@@ -286,7 +286,7 @@ bool conf_resize(struct conf *c, uint64_t size, bool shrink, enum blk_prealloc p
 	uint64_t old = c->size;
 	int code = fmt_resize(c->b, size, shrink, p, &err);
 
-	if (code == -THR_ENOTSUP && c->row->stiff) {
+	if (code == -THR_ENOTSUP && (c->row->stiff || c->place->afar)) {
 		assert_int_equal(blk_size(c->b), old);
 		return false;
 	}

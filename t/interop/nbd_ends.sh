@@ -125,6 +125,32 @@ else
 	ok 0 'TLS with certificates # SKIP openssl or TLS in qemu-nbd is missing'
 fi
 
+# ---- vsock, by the loopback of this machine where the kernel has one
+stop
+vport=$((20000 + $$ % 20000))
+vsock=nbd+vsock://1:$vport/
+if command -v nbdkit >/dev/null; then
+	timeout 50 nbdkit -f -r --vsock -p $vport -P "$work/vsock.pid" file a.raw 2>server.err &
+	server=$!
+	n=0
+	while [ ! -s vsock.pid ] && kill -0 $server 2>/dev/null && [ $n -lt 200 ]; do
+		n=$((n + 1))
+		sleep 0.05
+	done
+fi
+if "$ours" info -f raw "$vsock" >out.ours 2>&1; then
+	check 'vsock: compare' "$ours" compare -f raw -F raw a.raw "$vsock"
+	check 'vsock: by options' "$ours" compare --image-opts \
+		driver=raw,file.filename=a.raw \
+		"driver=raw,file.driver=nbd,file.server.type=vsock,file.server.cid=1,file.server.port=$vport"
+else
+	[ "$(wc -l <out.ours)" = 1 ] &&
+		grep -q "Could not open '$vsock': Failed to connect to the NBD server: " out.ours
+	ok $? 'vsock: what cannot be reached is one sentence'
+	ok 0 "vsock: compare # SKIP no loopback of vsock here: $(sed 's/.*: //' out.ours)"
+fi
+stop
+
 # ---- nbd-server
 if command -v nbd-server >/dev/null; then
 	stop
@@ -141,8 +167,11 @@ if command -v nbd-server >/dev/null; then
 	trim = true
 END
 	truncate -s 16M e.raw
-	disk="nbd+unix:///disk?socket=$sock"
-	# In the foreground it ends with its first client.
+	# In the foreground it takes one client on one connection, and ends with it: others
+	# would be waited for.
+	disk="driver=raw,file.driver=nbd,file.server.type=unix,file.server.path=$sock"
+	disk="$disk,file.export=disk,file.connections=1"
+	local=driver=raw,file.filename=a.raw
 	once()
 	{
 		name=$1
@@ -150,14 +179,14 @@ END
 		serve nbd-server -d -C "$work/conf" >/dev/null
 		check "nbd-server: $name" "$@"
 	}
-	once 'convert to' "$ours" convert -n -f raw -O raw a.raw "$disk"
-	once 'compare' "$ours" compare -f raw -F raw a.raw "$disk"
+	once 'convert to' "$ours" convert -n -f raw --target-image-opts a.raw "$disk"
+	once 'compare' "$ours" compare --image-opts $local "$disk"
 	cmp a.raw e.raw
 	ok $? 'nbd-server: the same content'
-	once 'convert from' "$ours" convert -f raw -O qcow2 "$disk" e.q
+	once 'convert from' "$ours" convert --image-opts -O qcow2 "$disk" e.q
 	check 'nbd-server: it is right' "$peer" compare -f raw -F qcow2 a.raw e.q
-	once 'flush, discard, FUA' "$PLATTER" io -f raw -c 'write -f -P 4 1M 64k' \
-		-c 'discard 4M 1M' -c flush -c 'read -P 4 1M 64k' "$disk"
+	once 'flush, discard, FUA' "$PLATTER" io --image-opts \
+		-c 'write -f -P 4 1M 64k' -c 'discard 4M 1M' -c flush -c 'read -P 4 1M 64k' "$disk"
 	serve nbd-server -d -C "$work/conf" >/dev/null
 	says 1 'Failed to connect to the NBD server' info "nbd+unix:///nothing?socket=$sock"
 else

@@ -175,7 +175,10 @@ says_nbd() # TEXT ARGUMENT...
 }
 says_nbd "Bitmap 'nix' is not found" -r -B nix -f qcow2 -k "$sock" top.q
 says_nbd 'needs a kernel device' -c /dev/nbd0 a.raw
-says_nbd '--snapshot is not supported' -s a.raw
+says_nbd '--trace is not supported' -T x a.raw
+says_nbd 'has to be smaller than the image size (33554432)' -r -o 32M -f raw -k "$sock" a.raw
+says_nbd "Invalid offset 'x'" -o x -f raw -k "$sock" a.raw
+TMPDIR=$work/nix says_nbd 'Could not create temporary file' -s -f raw -k "$sock" a.raw
 says_nbd '--tls-authz and --selinux-label are not supported' --tls-authz=x a.raw
 says_nbd 'Invalid number of arguments' -k "$sock"
 says_nbd 'No such file or directory' -f raw -k "$sock" nix.raw
@@ -190,6 +193,51 @@ IO_FORMAT=qcow2 io snap.q 'write -P 2 0 1M'
 serve -l s1 -f qcow2 snap.q
 client 'a snapshot' qemu-io -r -f raw -c 'read -P 1 0 1M' "$uri"
 gone 'and the end'
+
+# A part of the image, as the peer has it
+for o in 1048576 17826304; do
+	timeout 100 qemu-nbd -t -r -o $o -f raw -k "$work/peer" a.raw &
+	other=$!
+	n=0
+	while [ ! -S peer ] && [ $n -lt 400 ]; do n=$((n + 1)); sleep 0.05; done
+	nbdinfo --map "nbd+unix:///?socket=$work/peer" >map.peer
+	nbdcopy "nbd+unix:///?socket=$work/peer" part.peer
+	kill $other && wait $other
+	serve -t -r -e 4 -o $o -f raw a.raw
+	nbdinfo --map "$uri" >map.ours
+	check "-o $o: the map is the peer's" diff map.peer map.ours
+	client "-o $o: nbdcopy" nbdcopy "$uri" part.ours
+	check "-o $o: the content is the peer's" cmp part.peer part.ours
+done
+serve -t -r -A -B b0 -o 1M -f qcow2 top.q
+nbdinfo --map=qemu:allocation-depth "$uri" | awk '{ print $1, $2, $3 }' >map.ours
+nbdinfo --map=qemu:dirty-bitmap:b0 "$uri" | awk '{ print $1, $2, $3 }' >>map.ours
+printf '0 131072 1\n131072 4063232 2\n4194304 65536 1\n4259840 28246016 2\n' >want
+printf '0 131072 1\n131072 4063232 0\n4194304 65536 1\n4259840 28246016 0\n' >>want
+check '-o: depth and bitmap of that part' diff want map.ours
+[ -s part.peer ] && [ -s map.peer ]
+ok $? '-o: there was something to compare'
+cp keep.raw part.raw
+serve -t -e 4 -o 1000448 -f raw part.raw
+client '-o: writes' qemu-io -f raw -c 'write -P 9 0 512' -c 'write -z 1M 64k' -c 'discard 2M 64k' \
+	-c 'write -P 8 32553472 512' -c flush "$uri"
+client '-o: not past the end' sh -c "! qemu-io -f raw -c 'write -P 8 32553984 512' '$uri' 2>/dev/null"
+stop
+cp keep.raw want.raw
+IO_FORMAT=raw io want.raw 'write -P 9 1000448 512' 'write -z 2049024 64k' 'write -P 8 33553920 512'
+check '-o: they are where they belong' "$peer" compare -f raw -F raw part.raw want.raw
+
+# Writes into a temporary file
+cp --sparse=always keep.raw part.raw
+mkdir tmp
+TMPDIR=$work/tmp serve -t -s -e 4 -f raw part.raw
+client '-s: writes' qemu-io -f raw -c 'write -P 9 5 100000' -c 'write -z 17M 64k' -c flush \
+	-c 'read -P 9 5 100000' -c 'read -P 0 17M 64k' -c 'read -P 1 2M 1M' "$uri"
+client '-s: the next client sees them' qemu-io -f raw -c 'read -P 9 5 100000' "$uri"
+[ -z "$(ls tmp)" ]
+ok $? '-s: the file has no name'
+stop
+check '-s: the image is what it was' cmp part.raw keep.raw
 
 # TCP: the loopback only
 port=$((20000 + $$ % 20000))

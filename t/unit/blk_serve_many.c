@@ -248,6 +248,63 @@ static void clients_come_and_go(void **state)
 	rig_close(&g);
 }
 
+/* Half a request and then nothing more, from each client but one. */
+static void silence_holds_nobody_up(void **state)
+{
+	enum { SILENT = 4 };
+	struct rig g;
+	struct listening l = {.g = &g};
+	uint8_t half[28 + 300] = {0};
+	int fd, silent[SILENT], last;
+
+	(void)state;
+	rig_open(&g, BLK_RDWR);
+	assert_int_equal(blk_nbd_listen_unix("s", &fd, NULL), 0);
+	l.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	g.server.fds = &fd;
+	g.server.nfds = 1;
+	g.server.stop_fd = l.stop;
+	g.server.clients = SILENT + 1;
+	g.server.memory = 64 << 10;
+	thr_wait_init(&l.done);
+	assert_int_equal(thr_spawn(thr_pool_exec(g.pool, 0), listen_fiber, &l), 0);
+	thr_put_be32(half, NBDP_REQUEST_MAGIC);
+	thr_put_be16(half + 6, NBDP_CMD_WRITE);
+	thr_put_be32(half + 24, 600);
+	for (unsigned i = 0; i < SILENT; i++) {
+		silent[i] = connect_to(&g, "s");
+		hello(&g);
+		choose(&g, "disk");
+		/* Within the header, or within the data. */
+		put(&g, half, i & 1 ? 13 : sizeof(half));
+	}
+	last = connect_to(&g, "s");
+	hello(&g);
+	choose(&g, "disk");
+	for (unsigned i = 0; i < 100; i++) {
+		ask(&g, NBDP_CMD_READ, 0, i, 4096 * i, 4096);
+		assert_int_equal(simple(&g, i), 0);
+		data_is(&g, 4096 * i, 4096);
+	}
+	assert_int_equal(change(&g, NBDP_CMD_FLUSH, 0, 0, 0), 0);
+	assert_int_equal(write(l.stop, "\1\0\0\0\0\0\0\0", 8), 8);
+	thr_wait_block(&l.done);
+	assert_int_equal(l.ret, 0);
+	/* Nothing of a write that has not come whole. */
+	for (unsigned i = 0; i < 600; i++)
+		assert_int_equal(g.disk[i], (uint8_t)(i * 7));
+	for (unsigned i = 0; i < SILENT; i++)
+		close(silent[i]);
+	close(last);
+	close(fd);
+	close(l.stop);
+	unlink("s");
+	thr_pool_close(g.pool);
+	g.pool = NULL;
+	assert_int_equal(g.purse.live, 0);
+	rig_close(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +313,7 @@ int main(void)
 		cmocka_unit_test(gone_at_any_byte),
 		cmocka_unit_test(without_memory),
 		cmocka_unit_test(clients_come_and_go),
+		cmocka_unit_test(silence_holds_nobody_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
