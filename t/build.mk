@@ -217,6 +217,9 @@ fuzz-$(call on,$(fuzz-all) FMT_COW_WRITE FMT_OP_RESIZE BLK_MEM_SPARSE) += cow
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
 fuzz-$(call on,$(fuzz-all) BLK_NBD_SERVER) += nbd_serve
+fuzz-$(call on,$(fuzz-all) FMT_LUKS) += luks
+fuzz-$(call on,$(fuzz-all) FMT_JSON BLK_NBD CLI) += names
+fuzz-$(call on,$(fuzz-all) CLI_CHECKSUM) += lists
 
 # cli
 unit-$(CONFIG_CLI) += cli_args
