@@ -124,7 +124,8 @@ interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO) += qcow2_read qcow2_check
 interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO CLI_CREATE CLI_COMPARE) += extl2
 TIME_extl2 := 180
 TIME_qcow2_read := 180
-interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
+interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE CLI_IO CLI_CREATE CLI_COMMIT CLI_MAP) += matrix
+TIME_matrix := 120
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
