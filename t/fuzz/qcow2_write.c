@@ -4,8 +4,8 @@
  * not, then writes, compressed where it can be, zeroes, discards, flushes and resizes
  * by chance. Whatever the image, nothing but errors may come of it. If check has found
  * it sound, it stays so, and holds what was written, and what was not written is as it
- * was. An image that has its data in another file is given one full of noise; if that
- * is the disk as it is, what was written lies there too.
+ * was. An image that has its data in another file, or names one below, is given one full
+ * of noise; if the data is the disk as it is, what was written lies there too.
  */
 #include <stdlib.h>
 
@@ -19,6 +19,7 @@ struct run {
 	uint64_t state;
 	struct blk *disk; /* the file, which outlives the images opened on it */
 	struct blk *data; /* and the one with the data, where the image wants one */
+	struct blk *base; /* and what it names below */
 	struct blk *b;
 	uint64_t off, len; /* of the window */
 	bool sound;        /* check has found nothing wrong before */
@@ -116,6 +117,7 @@ static int open_image(struct run *t, unsigned blk_flags, unsigned flags)
 		.format = "qcow2", .blk_flags = blk_flags, .flags = flags, .mem = &fuzz_mem};
 	struct blk *file = lend(t->disk, "image", blk_flags);
 	struct blk_err err = BLK_ERR_INIT;
+	const char *name, *format;
 	int code;
 
 	if (t->data)
@@ -125,6 +127,8 @@ static int open_image(struct run *t, unsigned blk_flags, unsigned flags)
 	if (code) {
 		blk_close(o.data);
 		blk_close(file);
+	} else if (!fmt_driver_of(t->b)->backing(t->b, &name, &format)) {
+		fmt_set_backing(t->b, lend(t->base, "base", 0));
 	}
 	return code;
 }
@@ -195,9 +199,11 @@ static void claim_in(struct census *s, struct ground *g, uint64_t off, uint64_t 
 {
 	uint64_t end = (off + len - 1) >> s->bits;
 
+	if (!len)
+		return;
 	if (end >= CLUSTERS_MAX || len > 1ull << 40)
 		s->alone = false;
-	for (uint64_t c = off >> s->bits; len && s->alone && c <= end; c++) {
+	for (uint64_t c = off >> s->bits; s->alone && c <= end; c++) {
 		if (g->kind[c] != FREE && (g->kind[c] != kind || kind == TABLE))
 			s->alone = false;
 		if (g->pass[c] == pass && kind != PACKED)
@@ -566,7 +572,7 @@ static struct blk *disk_new(const uint8_t *p, size_t len)
 }
 
 /* Some noise, which may be shorter than what is to lie there. */
-static struct blk *data_new(struct run *t)
+static struct blk *noise_new(struct run *t)
 {
 	size_t len = (size_t)fuzz_below(&t->state, WINDOW);
 
@@ -587,8 +593,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	free(m.p);
 	census_new(&census, &t);
 	if (census.apart)
-		t.data = data_new(&t);
+		t.data = noise_new(&t);
+	t.base = noise_new(&t);
 	use(&t);
+	blk_close(t.base);
 	blk_close(t.data);
 	blk_close(t.disk);
 	fuzz_mem_end();
