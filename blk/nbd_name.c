@@ -54,7 +54,8 @@ static bool is_uri(const char *name)
 	return colon && colon[1] == '/' && colon[2] == '/';
 }
 
-/* HOST:PORT; a host of IPv6 is in brackets. */
+/* HOST:PORT in @n bytes, behind which the export's colon may be; a host of IPv6 is in
+ * brackets. */
 static int take_address(struct nbd_target *t, const char *s, size_t n, struct blk_err *err)
 {
 	const char *host = s, *close, *colon;
@@ -68,7 +69,7 @@ static int take_address(struct nbd_target *t, const char *s, size_t n, struct bl
 	} else {
 		close = colon = memchr(s, ':', n);
 	}
-	if (!colon || close == host || colon + 1 == s + n)
+	if (!colon || close == host || colon + 1 >= s + n)
 		return bad_name(err);
 	t->host = keep_part(t, host, (size_t)(close - host));
 	t->port = keep_part(t, colon + 1, (size_t)(s + n - colon) - 1);
@@ -94,7 +95,7 @@ static int take_name(struct nbd_target *t, const char *name, struct blk_err *err
 		t->export = keep(t, export + sizeof(key) - 1);
 	if (!blk_str_starts(s, "unix:"))
 		return n ? take_address(t, s, n, err) : bad_name(err);
-	if (n == 5)
+	if (n <= 5) /* "unix:exportname=" has one colon for both */
 		return bad_name(err);
 	t->path = keep_part(t, s + 5, n - 5);
 	return 0;

@@ -131,7 +131,8 @@ interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO) += qcow2_read qcow2_check
 interop-$(call on,$(qcow2-cli) CLI_MAP CLI_INFO CLI_CREATE CLI_COMPARE) += extl2
 TIME_extl2 := 180
 TIME_qcow2_read := 180
-interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE) += matrix
+interop-$(call on,$(qcow2-cli) CZ_ZSTD CLI_COMPARE CLI_IO CLI_CREATE CLI_COMMIT CLI_MAP) += matrix
+TIME_matrix := 120
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
@@ -224,6 +225,9 @@ fuzz-$(call on,$(fuzz-all) FMT_COW_WRITE FMT_OP_RESIZE BLK_MEM_SPARSE) += cow
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_WRITE FMT_QCOW2_CHECK FMT_OP_RESIZE BLK_MEM_SPARSE) += qcow2_write
 fuzz-$(call on,$(fuzz-all) FMT_QCOW2_CREATE FMT_OP_CREATE BLK_MEM_SPARSE CLI) += create
 fuzz-$(call on,$(fuzz-all) BLK_NBD_SERVER) += nbd_serve
+fuzz-$(call on,$(fuzz-all) FMT_LUKS) += luks
+fuzz-$(call on,$(fuzz-all) FMT_JSON BLK_NBD CLI) += names
+fuzz-$(call on,$(fuzz-all) CLI_CHECKSUM) += lists
 
 # cli
 unit-$(CONFIG_CLI) += cli_args

@@ -24,12 +24,18 @@ static const struct geo geos[] = {
 		.refcount_order = 4,
 		.size = 500 * K,
 		.flags = GEO_LAZY},
+	{.version = 3, .cluster_bits = 9, .refcount_order = 1, .size = 200 * K},
 	{.version = 3, .cluster_bits = 16, .refcount_order = 6, .size = 1024 * K},
 	{.version = 3, .cluster_bits = 21, .refcount_order = 4, .size = 6 * K * K},
 	{.version = 3,
 		.cluster_bits = 14,
 		.refcount_order = 4,
 		.size = 500 * K,
+		.flags = GEO_EXTENDED},
+	{.version = 3,
+		.cluster_bits = 16,
+		.refcount_order = 1,
+		.size = 1024 * K,
 		.flags = GEO_EXTENDED},
 };
 
@@ -295,6 +301,147 @@ static void middle_layer_that_is_shorter_hides_what_is_below(struct image *m)
 	assert_int_equal(blk_pread(m->b, 0, m->want, m->geo.size), 0);
 }
 
+/* ---- subclusters ------------------------------------------------------------------ */
+
+#define PIECE 2048u
+
+/* What the overlay says of each piece in turn. */
+enum state { DATA, ZERO, KEPT_ZERO, HOLE, STATES };
+
+static enum state state_of(uint64_t at)
+{
+	return (enum state)(at / PIECE % STATES);
+}
+
+static bool is_state(struct image *m, uint64_t at, enum state want)
+{
+	struct blk_extent e;
+	enum state is;
+
+	assert_int_equal(blk_status(m->b, at, PIECE, &e), 0);
+	is = !(e.flags & BLK_EXT_ALLOC) ? HOLE : e.flags & BLK_EXT_ZERO ? ZERO : DATA;
+	return e.len == PIECE && is == (want == KEPT_ZERO ? ZERO : want);
+}
+
+/* All of it; @copied: but for holes, which may be data or zeroes by now. Zeroes behind the
+ * end of what lay below, at @end, may be a hole; the piece it ends in is several. */
+static void states_stay(struct image *m, uint64_t end, bool copied)
+{
+	for (uint64_t at = 0; at + PIECE <= m->geo.size && m->geo.version > 2; at += PIECE) {
+		enum state want = state_of(at);
+
+		if ((want == HOLE && copied) || (at < end && end < at + PIECE))
+			continue;
+		if (is_state(m, at, want))
+			continue;
+		if (want != ZERO || at < end || !is_state(m, at, HOLE))
+			fail_msg("piece %llu is not %d", (unsigned long long)(at / PIECE),
+				(int)want);
+	}
+}
+
+/* Data first everywhere, so that what is zeroed keeps a place that has other bytes. */
+static void write_states(struct image *m)
+{
+	for (uint64_t at = 0; at + PIECE <= m->geo.size; at += PIECE)
+		if (state_of(at) == DATA)
+			put(m, at, PIECE, (uint8_t)(1 + at / PIECE % 200));
+		else if (state_of(at) == KEPT_ZERO)
+			put(m, at, PIECE, 99);
+	for (uint64_t at = 0; at + PIECE <= m->geo.size; at += PIECE)
+		if (state_of(at) == ZERO)
+			zero(m, at, PIECE, BLK_UNMAP);
+		else if (state_of(at) == KEPT_ZERO)
+			zero(m, at, PIECE, 0);
+}
+
+/* Another disk below: the one there was, but for every third piece. */
+static struct blk *other_base(struct image *m, uint8_t *is)
+{
+	struct blk *b = disk_new();
+
+	for (uint64_t i = 0; i < m->geo.size; i++)
+		is[i] = i < m->geo.backing ? backing_byte(i) : 0;
+	for (uint64_t at = 0; at + PIECE <= m->geo.size; at += 3 * PIECE)
+		memset(is + at, 0xdb, PIECE);
+	assert_int_equal(blk_pwrite(b, 0, is, m->geo.size), 0);
+	return b;
+}
+
+/* Over the other disk now, as rebase does it: what the overlay does not have and the two
+ * have not in common is written to it, zeroes as zeroes. How many pieces were. */
+static unsigned copy_up(struct image *m, const uint8_t *other)
+{
+	unsigned n = 0;
+
+	for (uint64_t at = 0; at + PIECE <= m->geo.size; at += PIECE) {
+		const uint8_t *p = m->want + at;
+
+		if (!is_state(m, at, HOLE) || !memcmp(p, other + at, PIECE))
+			continue;
+		if (cz_is_zero(p, PIECE))
+			zero(m, at, PIECE, BLK_UNMAP);
+		else
+			assert_int_equal(blk_pwrite(m->b, at, p, PIECE), 0);
+		n++;
+	}
+	return n;
+}
+
+static void rebase(struct image *m)
+{
+	uint8_t *other = malloc(m->geo.size);
+	struct blk *base;
+
+	assert_non_null(other);
+	base = other_base(m, other);
+	assert_int_equal(fmt_close(m->b), 0);
+	blk_close(m->base);
+	m->base = base;
+	open_it(m);
+	assert_in_range(copy_up(m, other), 1, m->geo.size / PIECE / 4);
+	holds(m);
+	free(other);
+}
+
+/* Writes of 2 KiB between zeroes and holes, in one cluster where it has subclusters:
+ * data, zeroes and holes stay apart through a reopen, and when another disk is put below
+ * and what that has not is copied up. */
+static void small_writes_and_holes_then_a_rebase(struct image *m)
+{
+	uint64_t end = m->geo.backing;
+
+	/* As large as a subcluster, or a multiple of one. */
+	if (!(m->geo.flags & GEO_EXTENDED) && cluster(m) > PIECE)
+		return;
+	write_states(m);
+	holds(m);
+	states_stay(m, end, false);
+	reopen(m);
+	states_stay(m, end, false);
+	rebase(m);
+	states_stay(m, end, true);
+	reopen(m);
+	states_stay(m, end, true);
+	/* A piece and a half, in the middle of a cluster. */
+	put(m, 5 * PIECE + PIECE / 2, PIECE + PIECE / 2, 7);
+}
+
+/* Every other subcluster is the overlay's. */
+static void long_read_alternates_subclusters(struct image *m)
+{
+	uint64_t n = THR_MAX(cluster(m) / 32, 512u), size = m->geo.size;
+
+	if (!(m->geo.flags & GEO_EXTENDED))
+		return;
+	for (uint64_t at = n; at + n <= size; at += 2 * n)
+		put(m, at, n, 1);
+	reopen(m);
+	memset(m->buf, 0xee, size);
+	assert_int_equal(blk_pread(m->b, 5, m->buf, size - 5), 0);
+	assert_memory_equal(m->buf, m->want + 5, size - 5);
+}
+
 /* ---- reference counts --------------------------------------------------------------- */
 
 static uint64_t be64_at(struct blk *disk, uint64_t off)
@@ -359,13 +506,12 @@ static void poke64(struct blk *disk, uint64_t off, uint64_t v)
 /* The table has an entry for a block far away, and none in between: data lies there. */
 static void refcount_table_with_holes(void **state)
 {
-	static const struct geo g = {
-		.version = 3, .cluster_bits = 9, .refcount_order = 4, .size = 200 * K};
+	struct geo g = {.cluster_bits = 9, .refcount_order = 4, .size = 200 * K};
 	uint64_t far = 11 * 256 + 7, block = far + 1, reft, l2, i;
 	uint8_t data[512], count[4] = {0, 1, 0, 1};
 	struct image m;
 
-	(void)state;
+	g.version = *(const unsigned *)*state;
 	image_new(&m, &g, 0);
 	put(&m, 0, 512, 1);
 	assert_int_equal(fmt_close(m.b), 0);
@@ -472,6 +618,10 @@ static struct row rows[] = {
 	ROW(read_straddles_the_end_of_a_shorter_backing_file, SHORTER),
 	ROW(long_read_alternates_top_and_backing, SAME),
 	ROW(long_read_alternates_top_and_backing, SHORTER),
+	ROW(long_read_alternates_subclusters, SAME),
+	ROW(long_read_alternates_subclusters, SHORTER),
+	ROW(small_writes_and_holes_then_a_rebase, SAME),
+	ROW(small_writes_and_holes_then_a_rebase, SHORTER),
 	ROW(middle_layer_that_is_shorter_hides_what_is_below, NOTHING),
 	ROW(sub_byte_refcounts, NOTHING),
 	ROW(shrink_after_discards, NOTHING),
@@ -505,12 +655,14 @@ static void run(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[THR_ARRAY_SIZE(rows) + 2] = {
-		cmocka_unit_test(refcount_table_with_holes),
+	static unsigned versions[] = {2, 3};
+	struct CMUnitTest tests[THR_ARRAY_SIZE(rows) + 3] = {
+		cmocka_unit_test_prestate(refcount_table_with_holes, &versions[0]),
+		cmocka_unit_test_prestate(refcount_table_with_holes, &versions[1]),
 		cmocka_unit_test(raw_file_that_ends_inside_a_sector),
 	};
 
 	for (unsigned i = 0; i < THR_ARRAY_SIZE(rows); i++)
-		tests[i + 2] = (struct CMUnitTest){rows[i].name, run, NULL, NULL, &rows[i]};
+		tests[i + 3] = (struct CMUnitTest){rows[i].name, run, NULL, NULL, &rows[i]};
 	return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -28,6 +28,12 @@ int cli_usage(const char *fmt, ...)
 	return 1;
 }
 
+int cli_object_add(const char *arg)
+{
+	(void)arg;
+	return 1;
+}
+
 int cli_no_memory(void)
 {
 	return 1;

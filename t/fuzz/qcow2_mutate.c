@@ -42,6 +42,7 @@ struct mutator {
 	struct fuzz_image m;
 	uint64_t state;
 	uint64_t cluster;
+	unsigned entry; /* bytes of one in an L2 table */
 };
 
 static uint64_t chance(struct mutator *u, uint64_t n)
@@ -115,13 +116,18 @@ static uint64_t entry(struct mutator *u, uint64_t old)
 	return v;
 }
 
-/* One of the first entries of the table at @off, most likely one in use; and at
- * times any. */
-static uint64_t pick_entry(struct mutator *u, uint64_t off, uint64_t n)
+/* One of the first @n entries of @width bytes of the table at @off, most likely one in
+ * use; and at times any. */
+static uint64_t pick_of(struct mutator *u, uint64_t off, uint64_t n, unsigned width)
 {
 	if (chance(u, 4))
 		n = THR_MIN(n, 16);
-	return off + 8 * chance(u, n ? n : 1);
+	return off + width * chance(u, n ? n : 1);
+}
+
+static uint64_t pick_entry(struct mutator *u, uint64_t off, uint64_t n)
+{
+	return pick_of(u, off, n, 8);
 }
 
 static void change_header(struct mutator *u)
@@ -147,13 +153,45 @@ static void change_extension(struct mutator *u)
 			chance(u, 2) ? chance(u, 64) : value(u, load(u, off + 4, 4)));
 }
 
+/* Subclusters: the low half says which are there, the high one which are zero. Mostly
+ * none is both. */
+static void change_bitmap(struct mutator *u, uint64_t at)
+{
+	uint64_t v = load(u, at, 8), bits = fuzz_next(&u->state);
+	uint32_t run = (uint32_t)(UINT32_MAX << chance(u, 32)) >> chance(u, 32);
+
+	switch (chance(u, 5)) {
+	case 0:
+		v ^= 1ull << chance(u, 64);
+		break;
+	case 1: /* of some, another state */
+		v = (v & ~((uint64_t)run << 32 | run)) | (uint64_t)run << 32 * chance(u, 2);
+		break;
+	case 2:
+		v = (v & ~((uint64_t)run << 32 | run));
+		break;
+	case 3:
+		v = (bits & ~(bits >> 32) & UINT32_MAX) | (bits >> 32 << 32);
+		break;
+	default:
+		v = 0;
+	}
+	store(u, at, 8, v);
+}
+
 /* L1 and L2, of the disk or of a snapshot whose entry lies at @head. */
 static void change_map(struct mutator *u, uint64_t l1, uint64_t n)
 {
 	uint64_t at = pick_entry(u, l1, n);
 
-	if (chance(u, 3)) /* one level down */
-		at = pick_entry(u, load(u, at, 8) & 0x00fffffffffffe00u, u->cluster / 8);
+	if (chance(u, 3)) { /* one level down */
+		at = pick_of(u, load(u, at, 8) & 0x00fffffffffffe00u, u->cluster / u->entry,
+			u->entry);
+		if (u->entry > 8 && chance(u, 2)) {
+			change_bitmap(u, at + 8);
+			return;
+		}
+	}
 	store(u, at, 8, entry(u, load(u, at, 8)));
 }
 
@@ -279,6 +317,8 @@ static void put_right(struct mutator *u)
 		store(u, 100, 4, chance(u, 2) ? 104 : 112);
 	if ((load(u, 20, 4) < 9 || load(u, 20, 4) > 21) && chance(u, 8))
 		store(u, 20, 4, 9);
+	if (u->entry > 8 && load(u, 20, 4) < 14 && chance(u, 8))
+		store(u, 20, 4, 14);
 }
 
 size_t fuzz_qcow2_mutate(uint8_t *data, size_t len, size_t max, unsigned seed)
@@ -289,6 +329,7 @@ size_t fuzz_qcow2_mutate(uint8_t *data, size_t len, size_t max, unsigned seed)
 	if (!fuzz_unpack(&u.m, data, len))
 		return LLVMFuzzerMutate(data, len, max);
 	bits = load(&u, 20, 4);
+	u.entry = load(&u, 4, 4) > 2 && load(&u, 72, 8) & 16 ? 16 : 8;
 	u.cluster = 1ull << (bits < 9 || bits > 21 ? 9 : bits);
 	for (uint64_t n = 1 + chance(&u, 3); n; n--)
 		change(&u);
