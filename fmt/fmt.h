@@ -175,7 +175,8 @@ struct fmt_create {
 	bool has_size;       /* else the backing file's length */
 	const char *backing; /* as it is to be stored; NULL: none */
 	const char *backing_format;
-	int64_t backing_mtime;             /* fmt_create_check() fills it in; 0: not known */
+	int64_t backing_mtime;             /* fmt_create_check() fills these in; 0: not known */
+	uint64_t backing_bytes;            /* of a raw file, where its disk has whole sectors */
 	bool unsafe_backing;               /* -u: do not open the backing file */
 	unsigned flags;                    /* enum fmt_open_flags, for opening it */
 	const struct blk_opts *opts;       /* of the driver */

@@ -89,6 +89,34 @@ odd()
 		cmp -n "$(stat -c %s out.raw)" out.raw conv.raw && ! cmp -s out.raw base.raw
 }
 
+# Ours over such a file: the same bytes, merged by uml_moo into another file and into the
+# base; told of when the base gets longer, within the same sector even; committed by us, the
+# length in the header is the base's again.
+ours_odd()
+{
+	same_file "$1" && mv theirs img && odd_writes "$1" && cp base.raw keep.raw || return 1
+	rm -f out.raw
+	touch -r base.raw keep.raw
+	uml_moo img out.raw && cmp -n $(($1 / 512 * 512)) out.raw conv.raw || return 1
+	truncate -s +1 base.raw && touch -r keep.raw base.raw || return 1
+	"$PLATTER" map -f cow img >out 2>err
+	said "has $(($1 + 1)) bytes, and the image is made for one of $1" &&
+		! uml_moo img out.raw || return 1
+	truncate -s -1 base.raw && touch -r keep.raw base.raw || return 1
+	"$PLATTER" map -f cow img 2>err >out && [ ! -s err ] && "$PLATTER" commit -f cow img &&
+		cmp base.raw conv.raw && clean || return 1
+	"$PLATTER" map -f cow img 2>err >out && [ ! -s err ] && rm -f out.raw &&
+		uml_moo img out.raw && cmp -n $(($1 / 512 * 512)) out.raw conv.raw
+}
+
+odd_writes() # BYTES: the last sector too
+{
+	"$PLATTER" io -f cow -c 'write -P 1 0 700' -c 'write -P 2 3333 4444' \
+		-c "write -P 3 $(($1 - 1000)) 1000" img >out 2>err && ! grep -q fail out &&
+		[ ! -s err ] && clean && "$PLATTER" convert -f cow -O raw img conv.raw 2>err &&
+		[ ! -s err ]
+}
+
 theirs() { base "$1" && rm -f img && uml_mkcow img base.raw && merged 1 60; }
 three() { base "$1" && ours && merged 2 60; }
 two() { base "$1" && uml_v2 "$1" && "$PLATTER" info img | grep 'layout: uml' && merged 3 60; }
@@ -223,6 +251,9 @@ for size in 1048576 1576960 16777216; do
 done
 with_uml 'uml_mkcow makes one of an odd length' odd 16777217
 with_uml 'one in which the bitmap needs more than a page' odd 40001024
+for size in 1234567 16777217 20479; do
+	with_uml "the same of ours: $size bytes" ours_odd $size
+done
 ok 'version 2 of QEMU, byte by byte' qemu_header
 ok 'version 2 of QEMU, at random' v2_random 3146240
 ok 'a backing file that was changed is told of' changed
