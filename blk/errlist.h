@@ -89,7 +89,7 @@ BLK_ERR(COW_SIZE, "The virtual size, %v bytes, is too large")
 BLK_ERR(COW_BITMAP, "The file ends inside the bitmap of its %v bytes")
 BLK_ERR(COW_NAME, "Backing file name too long: %v bytes are the most")
 BLK_ERR(COW_NO_ROOM, "The device is too small for the image: %v bytes are needed")
-BLK_ERR(COW_RESIZE, "A cow image cannot get that size: its data would have to move")
+BLK_ERR(COW_RESIZE, "A cow image cannot get that size in place, as its data would have to move: convert it into a new image")
 BLK_ERR(COW_BASE_SIZE, "The backing file '%s' has %o bytes, and the image is made for one of %v")
 BLK_ERR(COW_BASE_MTIME, "The backing file '%s' was changed after the image was made: it is from second %o since 1970, not %v")
 
