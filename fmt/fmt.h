@@ -134,6 +134,10 @@ struct fmt_driver {
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
+	/* The backing file is raw unless options say otherwise, as the format has no place
+	 * to say so. One that looks like something else is refused without them: its guest
+	 * may have written what it looks like. */
+	bool raw_backing;
 	/* The backing file is there now. Something else than 0 where it is not what the
 	 * image was made for, and @odd, which is not NULL, is filled in. */
 	int (*backed)(struct blk *image, struct blk_err *odd);

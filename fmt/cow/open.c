@@ -189,6 +189,7 @@ const struct fmt_driver fmt_cow_driver = {
 	.probe = cow_probe,
 	.open = cow_open,
 	.backing = cow_backing,
+	.raw_backing = true,
 	.backed = cow_backed,
 	.info = cow_info,
 	.props = cow_props,

@@ -178,15 +178,19 @@ commit_then_merge()
 		cmp out.raw model.raw
 }
 
-# Only the name is stored, so the format is found out, or given.
+# Only the name is stored, so the file is raw, or its format is given: what a guest writes
+# into a raw file does not make it another.
 over_qcow2()
 {
+	over=driver=cow,file.filename=img,backing.driver=qcow2
 	rm -f img base.q
 	"$PLATTER" create -q -f qcow2 base.q 2M &&
 		"$PLATTER" io -f qcow2 -c 'write -P 5 64k 300k' base.q &&
 		"$PLATTER" create -q -f cow -b base.q -F qcow2 img &&
-		"$PLATTER" io -f cow -c 'write -P 9 100k 1k' -c 'read -P 5 64k 36k' \
-			-c 'read -P 9 100k 1k' -c 'read -P 0 1M 1M' img >out && ! grep -q fail out &&
+		refused "base.q': .*looks like qcow2: name it as backing.driver=" \
+			convert -f cow -O raw img out.raw &&
+		"$PLATTER" io --image-opts -c 'write -P 9 100k 1k' -c 'read -P 5 64k 36k' \
+			-c 'read -P 9 100k 1k' -c 'read -P 0 1M 1M' "$over" >out && ! grep -q fail out &&
 		"$PLATTER" convert --image-opts -O raw driver=cow,file.filename=img,backing.driver=raw \
 			out.raw 2>err && said 'bytes, and the image is made for' &&
 		[ "$(stat -c %s out.raw)" = 2097152 ]
@@ -224,7 +228,9 @@ refused() # TEXT COMMAND...
 itself()
 {
 	base 1048576
-	ours && cp img base.raw && touch -d @1600000000 base.raw && refused 'contains this file twice' convert -f cow -O raw img out.raw
+	ours && cp img base.raw && touch -d @1600000000 base.raw &&
+		refused 'contains this file twice' convert --image-opts -O raw \
+		driver=cow,file.filename=img,backing.driver=cow,backing.backing.driver=cow out.raw
 }
 
 untrusted() { base 1048576 && ours && refused 'is not trusted' --untrusted convert -f cow -O raw img o; }
