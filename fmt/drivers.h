@@ -63,6 +63,12 @@ static inline bool fmt_starts(const char *s, const char *prefix)
 	return true;
 }
 
+/* The bytes of an image: those of a raw file, whose disk has whole sectors. */
+static inline uint64_t fmt_bytes(const struct blk *image)
+{
+	return blk_size(fmt_streq(image->ops->name, "raw") ? image->file : image);
+}
+
 /* A part of a request, for another device at another offset. */
 static inline struct blk_req fmt_req_part(
 	const struct blk_req *r, uint64_t skip, uint64_t len, uint64_t off)

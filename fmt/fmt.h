@@ -140,6 +140,10 @@ struct fmt_driver {
 	/* The name and format ("" if unknown) of the backing file that the image
 	 * names: -ENOENT where it names none. Pointers live as long as the image. */
 	int (*backing)(struct blk *image, const char **name, const char **format);
+	/* The backing file is raw unless options say otherwise, as the format has no place
+	 * to say so. One that looks like something else is refused without them: its guest
+	 * may have written what it looks like. */
+	bool raw_backing;
 	/* The backing file is there now. Something else than 0 where it is not what the
 	 * image was made for, and @odd, which is not NULL, is filled in. */
 	int (*backed)(struct blk *image, struct blk_err *odd);
@@ -181,7 +185,8 @@ struct fmt_create {
 	bool has_size;       /* else the backing file's length */
 	const char *backing; /* as it is to be stored; NULL: none */
 	const char *backing_format;
-	int64_t backing_mtime;             /* fmt_create_check() fills it in; 0: not known */
+	int64_t backing_mtime;             /* fmt_create_check() fills these in; 0: not known */
+	uint64_t backing_bytes;            /* of a raw file, where its disk has whole sectors */
 	bool unsafe_backing;               /* -u: do not open the backing file */
 	unsigned flags;                    /* enum fmt_open_flags, for opening it */
 	const struct blk_opts *opts;       /* of the driver */

@@ -131,9 +131,28 @@ static int open_data(
 	return code;
 }
 
-/* Opens one image. @l, empty at first, has its options when it is open. */
-static int open_image(
-	struct blk **out, const struct fmt_open *o, struct fmt_names *l, struct blk_err *err)
+/* A backing file that is raw where nobody says otherwise, and must not look otherwise. */
+static int take_raw(struct blk *file, struct fmt_open *o, struct blk_err *err)
+{
+	struct blk_err own = BLK_ERR_INIT;
+	const char *looks;
+
+	if (o->format || fmt_opts_driver(o->opts) || o->flags & FMT_NEED_FORMAT)
+		return 0;
+	err = err ? err : &own;
+	looks = fmt_probe(file, err);
+	if (!looks)
+		return err->code;
+	if (!fmt_streq(looks, "raw"))
+		return blk_fail_str(err, -THR_EINVAL, BLK_E_BACKING_LOOKS, looks);
+	o->format = looks;
+	return 0;
+}
+
+/* Opens one image. @l, empty at first, has its options when it is open. @raw: it is the
+ * backing file of one that has raw ones. */
+static int open_image(struct blk **out, const struct fmt_open *o, bool raw, struct fmt_names *l,
+	struct blk_err *err)
 {
 	struct blk *file = NULL;
 	struct fmt_open own;
@@ -143,6 +162,8 @@ static int open_image(
 		own.open_data = open_data;
 	if (!code)
 		code = open_file(&file, &own, err);
+	if (!code && raw)
+		code = take_raw(file, &own, err);
 	if (!code)
 		code = fmt_open_on(out, file, &own, err);
 	if (!code)
@@ -233,7 +254,7 @@ static int open_next(struct blk **out, struct chain *c)
 	if (!code)
 		code = name_next(c, &sub.o, &o);
 	if (!code)
-		code = open_image(out, &o, &below, c->err);
+		code = open_image(out, &o, fmt_driver_of(c->last)->raw_backing, &below, c->err);
 	else if (code == -THR_ENOENT)
 		code = 0;
 	if (!code && *out && in_chain(c->top, *out)) {
@@ -292,7 +313,7 @@ static int open_all(void *arg)
 	int code;
 
 	fmt_names_init(&c.l, o->mem);
-	code = open_image(a->out, o, &c.l, a->err);
+	code = open_image(a->out, o, false, &c.l, a->err);
 	if (code || o->flags & FMT_NO_BACKING)
 		goto out;
 	c.top = *a->out;

@@ -28,7 +28,8 @@ static void say(struct fmt_check *k, const char *what, uint64_t off, uint64_t n)
 /* A run of sectors that are here. */
 static void count(struct cow *c, struct fmt_check *k, uint64_t off, uint64_t n)
 {
-	uint64_t have = blk_size(c->blk.file), end = c->lay.data + off + n, lost;
+	uint64_t have = blk_size(c->blk.file), lost;
+	uint64_t end = c->lay.data + THR_MIN(off + n, c->stored);
 
 	k->allocated_clusters += n / COW_SECTOR;
 	if (end <= have) {

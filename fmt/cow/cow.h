@@ -33,6 +33,7 @@
 struct cow_places {
 	const char *maker;
 	uint32_t version;
+	bool whole; /* the size is of whole sectors, whatever the backing file's is */
 	uint32_t name, name_size;
 	uint32_t mtime; /* 4 bytes */
 	uint32_t size;  /* 8 bytes, within one sector of the disk */
@@ -73,6 +74,9 @@ static inline struct cow *cow_of(const struct blk *b)
 /* 0, or -EFBIG where such a file cannot be. */
 int cow_layout(
 	const struct cow_places *at, uint32_t align, uint64_t size, struct cow_layout *l);
+/* The length to store for a disk of @size bytes, whole sectors, over a file of @backing:
+ * UML's layouts have the length of that file, to the byte. */
+uint64_t cow_stored_size(const struct cow_places *at, uint64_t size, uint64_t backing);
 /* Reads and validates the header; fills in @c up to cache. */
 int cow_header_read(struct cow *c, struct blk *file, struct blk_err *err);
 /* Makes the header in COW_HEAD bytes of zeroes. @name fits. */

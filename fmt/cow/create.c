@@ -62,11 +62,11 @@ static int make_room(struct blk *file, const struct cow_layout *l, uint64_t size
 	enum blk_prealloc p, struct blk_err *err)
 {
 	struct blk_req r = {.len = l->data};
-	uint64_t total = l->data + size;
+	uint64_t total = l->data + thr_align_up(size, COW_SECTOR);
 	int code;
 
-	if (file->grows && blk_size(file) <= total)
-		return blk_truncate(file, total, p, err);
+	if (file->grows && blk_size(file) <= l->data + size)
+		return blk_truncate(file, l->data + size, p, err);
 	if (blk_size(file) < total)
 		return blk_fail(err, -THR_ENOSPC, BLK_E_COW_NO_ROOM, 0, total);
 	code = blk_zero(file, &r);
@@ -94,7 +94,7 @@ static int plan(const struct fmt_create *c, const struct cow_places **at, struct
 }
 
 static int write_header(struct blk *file, const struct cow_places *at,
-	const struct fmt_create *c, struct blk_err *err)
+	const struct fmt_create *c, uint64_t size, struct blk_err *err)
 {
 	uint8_t *head = thr_zget(c->mem, COW_HEAD);
 	char *name = thr_get(c->mem, FMT_NAME_MAX, 16);
@@ -107,7 +107,7 @@ static int write_header(struct blk *file, const struct cow_places *at,
 	if (!code) {
 		uint32_t mtime = (uint32_t)c->backing_mtime;
 
-		cow_header_make(at, head, name, thr_align_up(c->size, COW_SECTOR), mtime);
+		cow_header_make(at, head, name, size, mtime);
 		code = blk_pwrite(file, 0, head, at->len);
 		if (code)
 			blk_fail(err, code, BLK_E_SYS, 0, 0);
@@ -123,10 +123,13 @@ int cow_create(struct blk *file, const struct fmt_create *c, struct blk_err *err
 	struct cow_layout l;
 	enum blk_prealloc p;
 	int code = plan(c, &at, &l, &p, err);
+	uint64_t size;
 
-	if (!code)
-		code = make_room(file, &l, thr_align_up(c->size, COW_SECTOR), p, err);
-	return code ? code : write_header(file, at, c, err);
+	if (code)
+		return code;
+	size = cow_stored_size(at, thr_align_up(c->size, COW_SECTOR), c->backing_bytes);
+	code = make_room(file, &l, size, p, err);
+	return code ? code : write_header(file, at, c, size, err);
 }
 
 int cow_measure(const struct fmt_create *c, struct fmt_layout *l, struct blk_err *err)

@@ -16,6 +16,7 @@
 const struct cow_places cow_v2 = {
 	.maker = "qemu",
 	.version = 2,
+	.whole = true,
 	.name = 8,
 	.name_size = 1024,
 	.mtime = 1032,
@@ -62,6 +63,13 @@ int cow_layout(const struct cow_places *at, uint32_t align, uint64_t size, struc
 	if (thr_add_over(l->data, size, &end) || end > SIZE_LIMIT)
 		return -THR_EFBIG;
 	return 0;
+}
+
+uint64_t cow_stored_size(const struct cow_places *at, uint64_t size, uint64_t backing)
+{
+	bool same = backing <= size && size - backing < COW_SECTOR;
+
+	return same && !at->whole ? backing : size;
 }
 
 /* ---- reading ---------------------------------------------------------------------- */

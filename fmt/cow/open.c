@@ -131,14 +131,13 @@ static int cow_backing(struct blk *b, const char **name, const char **format)
 	return 0;
 }
 
-/* The length counts in sectors: a disk has no part of one. */
 static int cow_backed(struct blk *b, struct blk_err *odd)
 {
 	struct cow *c = cow_of(b);
-	uint64_t size = blk_size(b->backing);
+	uint64_t size = fmt_bytes(b->backing);
 	int64_t mtime;
 
-	if (thr_align_up(size, COW_SECTOR) != blk_size(b)) {
+	if (c->at->whole ? blk_size(b->backing) != blk_size(b) : size != c->stored) {
 		blk_fail_str(odd, -THR_EUCLEAN, BLK_E_COW_BASE_SIZE, c->backing);
 		odd->off = size;
 		odd->val = c->stored;
@@ -190,6 +189,7 @@ const struct fmt_driver fmt_cow_driver = {
 	.probe = cow_probe,
 	.open = cow_open,
 	.backing = cow_backing,
+	.raw_backing = true,
 	.backed = cow_backed,
 	.info = cow_info,
 	.props = cow_props,

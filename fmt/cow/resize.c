@@ -20,14 +20,19 @@ static int settle(struct cow *c)
 	return err;
 }
 
+/* Of a disk of so many bytes, in the cache. */
 static int put_size(struct cow *c, uint64_t size)
 {
+	struct blk *below = c->blk.backing;
+	uint64_t stored = cow_stored_size(c->at, size, below ? fmt_bytes(below) : size);
 	uint8_t p[8];
 	int err;
 
-	thr_put_be64(p, size);
+	thr_put_be64(p, stored);
 	err = cow_header_put(c, c->at->size, p, sizeof(p));
-	return err ? err : settle(c);
+	if (!err)
+		c->stored = stored;
+	return err;
 }
 
 int cow_lengthen(struct cow *c, uint64_t size, enum blk_prealloc p, struct blk_err *err)
@@ -53,6 +58,8 @@ static int grow(
 		code = settle(c);
 	if (!code)
 		code = put_size(c, size);
+	if (!code)
+		code = settle(c);
 	return code ? blk_fail(err, code, BLK_E_SYS, 0, size) : 0;
 }
 
@@ -60,6 +67,8 @@ static int shrink(struct cow *c, uint64_t old, uint64_t size, struct blk_err *er
 {
 	int code = put_size(c, size);
 
+	if (!code)
+		code = settle(c);
 	if (!code)
 		code = cow_clear(c, size, old - size);
 	if (!code)
@@ -89,20 +98,22 @@ int cow_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_e
 	if (code)
 		return code;
 	c->lay = l;
-	c->stored = size;
 	blk_set_size(b, size);
 	return 0;
 }
 
 /* The backing file is what it is now; programs that merge look at that. */
-static int put_mtime(struct cow *c)
+static int put_base(struct cow *c)
 {
 	uint8_t p[4];
 	int64_t mtime;
 	int err;
 
-	if (!c->blk.backing || blk_mtime(c->blk.backing, &mtime))
+	if (!c->blk.backing)
 		return 0;
+	err = put_size(c, blk_size(&c->blk));
+	if (err || blk_mtime(c->blk.backing, &mtime))
+		return err;
 	thr_put_be32(p, (uint32_t)mtime);
 	err = cow_header_put(c, c->at->mtime, p, sizeof(p));
 	if (!err)
@@ -119,7 +130,7 @@ int cow_empty(struct blk *b)
 	int err = cow_clear(c, 0, size);
 
 	if (!err)
-		err = put_mtime(c);
+		err = put_base(c);
 	if (!err && FMT_BARRIER(PUNCH_AFTER_DROP))
 		err = settle(c);
 	have = blk_size(b->file);

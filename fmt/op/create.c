@@ -50,6 +50,7 @@ static int open_backing(struct fmt_create *c, uint64_t *size, struct blk_err *er
 		code = fmt_open(&b, &o, err);
 	if (!code) {
 		*size = blk_size(b);
+		c->backing_bytes = fmt_bytes(b);
 		if (blk_mtime(b, &c->backing_mtime))
 			c->backing_mtime = 0;
 		code = fmt_close(b);

@@ -51,8 +51,12 @@ static void place(struct crash *c, struct op *o, unsigned fiber)
 {
 	uint64_t cluster = THR_MAX(c->image->zero_align, 4096u),
 		 all = blk_size(c->image) / SECTOR;
-	uint64_t part = all / c->fibers * SECTOR, first = part * fiber, reach, end;
+	uint64_t part = all / c->fibers * SECTOR, first, reach, end;
 
+	/* Whole clusters are compressed: none may be in two parts. */
+	if (has(c, ROW_COMPRESS) && c->fibers > 1)
+		part = thr_align_down(part, cluster);
+	first = part * fiber;
 	reach = rnd(c, 2) ? THR_MIN(part, 6 * cluster) : part;
 	o->off = rnd(c, (uint32_t)(reach / SECTOR)) * (uint64_t)SECTOR;
 	o->len = rnd(c, (uint32_t)cluster / SECTOR * 2 + 2) * (uint64_t)SECTOR + SECTOR;
@@ -224,10 +228,6 @@ static bool work_all(struct crash *c, unsigned n)
 	struct thr_exec *e;
 	unsigned until = THR_MIN(c->m.nops + n, c->ops);
 
-	/* Requests of several at the same time would not keep to parts that end within
-	 * a compressed cluster. */
-	if (has(c, ROW_COMPRESS))
-		c->fibers = 1;
 	THR_ASSERT(!thr_exec_open(&e, &thr_heap));
 	for (unsigned i = 0; i < c->fibers; i++) {
 		w[i] = (struct worker){c, i, until};

@@ -89,6 +89,34 @@ odd()
 		cmp -n "$(stat -c %s out.raw)" out.raw conv.raw && ! cmp -s out.raw base.raw
 }
 
+# Ours over such a file: the same bytes, merged by uml_moo into another file and into the
+# base; told of when the base gets longer, within the same sector even; committed by us, the
+# length in the header is the base's again.
+ours_odd()
+{
+	same_file "$1" && mv theirs img && odd_writes "$1" && cp base.raw keep.raw || return 1
+	rm -f out.raw
+	touch -r base.raw keep.raw
+	uml_moo img out.raw && cmp -n $(($1 / 512 * 512)) out.raw conv.raw || return 1
+	truncate -s +1 base.raw && touch -r keep.raw base.raw || return 1
+	"$PLATTER" map -f cow img >out 2>err
+	said "has $(($1 + 1)) bytes, and the image is made for one of $1" &&
+		! uml_moo img out.raw || return 1
+	truncate -s -1 base.raw && touch -r keep.raw base.raw || return 1
+	"$PLATTER" map -f cow img 2>err >out && [ ! -s err ] && "$PLATTER" commit -f cow img &&
+		cmp base.raw conv.raw && clean || return 1
+	"$PLATTER" map -f cow img 2>err >out && [ ! -s err ] && rm -f out.raw &&
+		uml_moo img out.raw && cmp -n $(($1 / 512 * 512)) out.raw conv.raw
+}
+
+odd_writes() # BYTES: the last sector too
+{
+	"$PLATTER" io -f cow -c 'write -P 1 0 700' -c 'write -P 2 3333 4444' \
+		-c "write -P 3 $(($1 - 1000)) 1000" img >out 2>err && ! grep -q fail out &&
+		[ ! -s err ] && clean && "$PLATTER" convert -f cow -O raw img conv.raw 2>err &&
+		[ ! -s err ]
+}
+
 theirs() { base "$1" && rm -f img && uml_mkcow img base.raw && merged 1 60; }
 three() { base "$1" && ours && merged 2 60; }
 two() { base "$1" && uml_v2 "$1" && "$PLATTER" info img | grep 'layout: uml' && merged 3 60; }
@@ -150,15 +178,19 @@ commit_then_merge()
 		cmp out.raw model.raw
 }
 
-# Only the name is stored, so the format is found out, or given.
+# Only the name is stored, so the file is raw, or its format is given: what a guest writes
+# into a raw file does not make it another.
 over_qcow2()
 {
+	over=driver=cow,file.filename=img,backing.driver=qcow2
 	rm -f img base.q
 	"$PLATTER" create -q -f qcow2 base.q 2M &&
 		"$PLATTER" io -f qcow2 -c 'write -P 5 64k 300k' base.q &&
 		"$PLATTER" create -q -f cow -b base.q -F qcow2 img &&
-		"$PLATTER" io -f cow -c 'write -P 9 100k 1k' -c 'read -P 5 64k 36k' \
-			-c 'read -P 9 100k 1k' -c 'read -P 0 1M 1M' img >out && ! grep -q fail out &&
+		refused "base.q': .*looks like qcow2: name it as backing.driver=" \
+			convert -f cow -O raw img out.raw &&
+		"$PLATTER" io --image-opts -c 'write -P 9 100k 1k' -c 'read -P 5 64k 36k' \
+			-c 'read -P 9 100k 1k' -c 'read -P 0 1M 1M' "$over" >out && ! grep -q fail out &&
 		"$PLATTER" convert --image-opts -O raw driver=cow,file.filename=img,backing.driver=raw \
 			out.raw 2>err && said 'bytes, and the image is made for' &&
 		[ "$(stat -c %s out.raw)" = 2097152 ]
@@ -196,7 +228,9 @@ refused() # TEXT COMMAND...
 itself()
 {
 	base 1048576
-	ours && cp img base.raw && touch -d @1600000000 base.raw && refused 'contains this file twice' convert -f cow -O raw img out.raw
+	ours && cp img base.raw && touch -d @1600000000 base.raw &&
+		refused 'contains this file twice' convert --image-opts -O raw \
+		driver=cow,file.filename=img,backing.driver=cow,backing.backing.driver=cow out.raw
 }
 
 untrusted() { base 1048576 && ours && refused 'is not trusted' --untrusted convert -f cow -O raw img o; }
@@ -223,6 +257,9 @@ for size in 1048576 1576960 16777216; do
 done
 with_uml 'uml_mkcow makes one of an odd length' odd 16777217
 with_uml 'one in which the bitmap needs more than a page' odd 40001024
+for size in 1234567 16777217 20479; do
+	with_uml "the same of ours: $size bytes" ours_odd $size
+done
 ok 'version 2 of QEMU, byte by byte' qemu_header
 ok 'version 2 of QEMU, at random' v2_random 3146240
 ok 'a backing file that was changed is told of' changed
