@@ -182,8 +182,9 @@ ram-par := $(call on,$(ram-needs) THR_FIBERS)
 conf-$(ram-par) += model_par
 vg-$(ram-par) += model_par
 tsan-$(ram-par) += model_par
-ram-fault := $(call on,$(ram-needs) THR_FIBERS BLK_FAULT BLK_FILE FMT_OP_CONVERT FMT_OP_COMPARE)
-t-$(ram-fault) += conf/fault_cases.o fixtures/poor.o
+ram-fault := $(call on,$(ram-needs) THR_FIBERS BLK_FAULT BLK_FILE FMT_OP_CONVERT FMT_OP_COMPARE \
+	FMT_OP_COMMIT FMT_OP_AMEND FMT_OP_CHECKSUM)
+t-$(ram-fault) += $(addprefix conf/,fault_cases.o fault_image.o fault_ops.o) fixtures/poor.o
 conf-$(ram-fault) += fault fault_files
 vg-$(ram-fault) += fault fault_files
 TIME_fault := 120

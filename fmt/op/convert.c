@@ -39,40 +39,51 @@ static const struct thr_alloc *memory(const struct convert *cv)
 #define SECTOR 512u
 
 /* Reads what can be read, in the smallest pieces; the rest is zeroes. */
-static int salvage(struct worker *w, const struct convert_seg *s)
+static int salvage(struct worker *w, struct blk *src, uint64_t off, uint8_t *buf, uint32_t len)
 {
-	uint32_t step = THR_MAX(SECTOR, s->src->align);
+	uint32_t step = THR_MAX(SECTOR, src->align);
 	uint64_t lost = 0;
 	uint32_t n;
 
-	for (uint32_t at = 0; at < s->len; at += n) {
-		n = THR_MIN(s->len - at, step - ((uint32_t)(s->src_off + at) & (step - 1)));
-		if (!blk_pread(s->src, s->src_off + at, w->buf + s->off + at, n))
+	for (uint32_t at = 0; at < len; at += n) {
+		n = THR_MIN(len - at, step - ((uint32_t)(off + at) & (step - 1)));
+		if (!blk_pread(src, off + at, buf + at, n))
 			continue;
-		memset(w->buf + s->off + at, 0, n);
+		memset(buf + at, 0, n);
 		lost += n;
 	}
 	__atomic_add_fetch(w->cv->c->lost, lost, __ATOMIC_RELAXED);
 	return 0;
 }
 
-static int read_seg(struct worker *w, const struct convert_seg *s)
+/* From one source after another. */
+static int read_data(struct worker *w, const struct convert_seg *s)
 {
-	struct thr_iov v = {.base = w->buf + s->off, .len = s->len};
-	struct blk_req r = {.off = s->src_off, .len = s->len, .iov = &v, .niov = 1};
-	int err;
+	uint64_t off = s->src_off;
+	unsigned src = s->src;
+	uint32_t n;
 
-	switch (s->kind) {
-	case CONVERT_DATA:
-		err = blk_preadv(s->src, &r);
-		return err && w->cv->c->lost ? salvage(w, s) : err;
-	case CONVERT_ZERO:
-		memset(v.base, 0, s->len);
-		break;
-	case CONVERT_SKIP:
-		break;
+	for (uint32_t at = 0; at < s->len; at += n, off = 0, src++) {
+		struct blk *b = w->cv->c->src[src];
+		uint8_t *to = w->buf + s->off + at;
+		int err = 0;
+
+		n = (uint32_t)THR_MIN(s->len - at, blk_size(b) - off);
+		if (n)
+			err = blk_pread(b, off, to, n);
+		if (err && w->cv->c->lost)
+			err = salvage(w, b, off, to, n);
+		if (err)
+			return err;
 	}
 	return 0;
+}
+
+static int read_seg(struct worker *w, const struct convert_seg *s)
+{
+	if (s->kind == CONVERT_ZERO)
+		memset(w->buf + s->off, 0, s->len);
+	return s->kind == CONVERT_DATA ? read_data(w, s) : 0;
 }
 
 static int read_chunk(struct worker *w, uint64_t *off)

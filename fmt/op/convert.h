@@ -30,11 +30,11 @@ enum convert_kind {
 struct convert_seg {
 	uint32_t off, len; /* in the chunk */
 	enum convert_kind kind;
-	struct blk *src;
+	unsigned src; /* CONVERT_DATA may go on in the sources after it */
 	uint64_t src_off;
 };
 
-/* The rest of a chunk with more parts than this is read. */
+/* The rest of a chunk with more parts than this is read, as one part. */
 #define CONVERT_SEGS 64
 
 struct convert_chunk {

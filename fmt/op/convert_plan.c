@@ -52,8 +52,8 @@ static int find_extent(struct convert *cv)
 	uint64_t off;
 	int err;
 
-	while (cv->pos - cv->src_at == blk_size(source(cv))) {
-		cv->src_at = cv->pos;
+	while (cv->pos - cv->src_at >= blk_size(source(cv))) {
+		cv->src_at += blk_size(source(cv));
 		cv->src++;
 		cv->ext.len = 0;
 	}
@@ -106,7 +106,7 @@ static void add_seg(
 {
 	struct convert_seg *last = ck->nsegs ? &ck->segs[ck->nsegs - 1] : NULL;
 
-	if (last && last->kind == kind && last->src == source(cv)) {
+	if (last && last->kind == kind && last->src == cv->src) {
 		last->len += (uint32_t)len;
 		return;
 	}
@@ -114,7 +114,7 @@ static void add_seg(
 		.off = (uint32_t)(cv->pos - ck->off),
 		.len = (uint32_t)len,
 		.kind = kind,
-		.src = source(cv),
+		.src = cv->src,
 		.src_off = cv->pos - cv->src_at,
 	};
 }
@@ -135,8 +135,8 @@ static uint64_t piece(const struct convert *cv, uint64_t end, enum convert_kind 
 }
 
 /* The chunk at the cursor, up to its end. With more parts than there is room for,
- * what is left is taken as data, unless the target's backing file has some of it:
- * then the chunk ends early. */
+ * what is left is taken as data, whatever source has it, unless the target's backing file has
+ * some of it: then the chunk ends early. */
 static int collect(struct convert *cv, struct convert_chunk *ck)
 {
 	uint64_t end = chunk_end(cv);
@@ -152,10 +152,10 @@ static int collect(struct convert *cv, struct convert_chunk *ck)
 		if (err)
 			return err;
 		len = piece(cv, end, &kind);
-		if (ck->nsegs == CONVERT_SEGS || (ck->nsegs == CONVERT_SEGS - 1 && cv->c->base))
+		if (ck->nsegs == CONVERT_SEGS - 1 && cv->c->base)
 			break;
 		if (ck->nsegs == CONVERT_SEGS - 1) {
-			len = THR_MIN(end, cv->src_at + blk_size(source(cv))) - cv->pos;
+			len = end - cv->pos;
 			kind = CONVERT_DATA;
 			cv->ext.len = 0;
 		}

@@ -31,33 +31,23 @@ static int open_by_probing(struct attempt *a)
 
 static int create(struct attempt *a)
 {
-	char cluster[24];
-	struct blk_opt v[] = {
-		{"cluster_size", cluster},
-		{"preallocation", "metadata"},
-		{"compat", a->geo->version == 2 ? "0.10" : "1.1"},
-	};
-	struct blk_opt cow = {"version", a->geo->version == 2 ? "2" : "3"};
-	struct blk_opts opts = {v, a->geo->backing ? 1 : 3};
-	struct fmt_create c = {
-		.name = "image",
-		.format = fault_format(a->geo),
-		.size = a->geo->size,
-		.has_size = true,
-		.backing = a->geo->backing ? "base.raw" : NULL,
-		.backing_format = a->geo->backing ? "raw" : NULL,
-		.unsafe_backing = true,
-		.opts = &opts,
-		.mem = &a->mem.a,
-	};
-	struct blk *file = disk_lend(a->fault, 0);
-	int err;
+	struct over over = {a->fault, NULL, a->data_fault, &a->mem.a, &a->e};
+	int err = 0;
 
-	snprintf(cluster, sizeof(cluster), "%u", 1u << a->geo->cluster_bits);
-	if (!a->geo->cluster_bits)
-		opts = (struct blk_opts){&cow, !!a->geo->version};
-	err = fmt_driver_find(c.format)->create(file, &c, &a->e);
-	blk_close(file);
+	if (fault_is_raw(a->geo)) {
+		struct fmt_create c = {.name = "image",
+			.format = "raw",
+			.size = a->geo->size,
+			.has_size = true,
+			.opts = &(struct blk_opts){NULL, 0},
+			.mem = &a->mem.a};
+		struct blk *file = disk_lend(a->fault, 0);
+
+		err = fmt_driver_find("raw")->create(file, &c, &a->e);
+		blk_close(file);
+	} else {
+		err = fault_make(a, &over, true);
+	}
 	for (uint64_t i = 0; i < THR_MIN(a->geo->backing, a->geo->size); i++)
 		a->new[i] = backing_byte(i);
 	a->new_size = a->geo->size;
@@ -243,6 +233,8 @@ static int discard(struct attempt *a, uint64_t off, uint64_t len)
 	blk_fault_clear(a->fault);
 	if (a->base_fault)
 		blk_fault_clear(a->base_fault);
+	if (a->data_fault)
+		blk_fault_clear(a->data_fault);
 	poor_arm(&a->mem, 0, false);
 	assert_int_equal(blk_pread(a->b, off, a->new + off, len), 0);
 	for (uint64_t i = off; i < off + len; i++)
@@ -310,101 +302,61 @@ static int repair(struct attempt *a)
 	return err;
 }
 
-/* ---- convert --------------------------------------------------------------------- */
-
-static uint8_t source_byte(uint64_t i)
-{
-	return i / 5000 % 3 ? (uint8_t)(0xc0 | (i / 512 & 31)) : 0;
-}
-
-/* Into the image. */
-static int convert_to(struct attempt *a)
-{
-	struct blk *src;
-	struct fmt_convert cv = {
-		.src = &src,
-		.nsrc = 1,
-		.dst = a->b,
-		.sparse = 4096,
-		.dst_is_zero = !a->geo->backing,
-		.fibers = 3,
-	};
-	int err;
-
-	for (uint64_t i = 0; i < a->new_size; i++)
-		a->new[i] = source_byte(i);
-	assert_int_equal(blk_mem_open(&src, a->new, a->new_size, 0, &thr_heap, NULL), 0);
-	err = fmt_convert(&cv, &a->e);
-	blk_close(src);
-	return err ? err : blk_flush(a->b);
-}
-
-/* From the image. */
-static int convert_from(struct attempt *a)
-{
-	struct blk *dst;
-	struct fmt_convert cv = {
-		.src = &a->b,
-		.nsrc = 1,
-		.dst_is_zero = true,
-		.sparse = 4096,
-		.fibers = 3,
-	};
-	int err = blk_mem_open(&dst, a->buf, a->old_size, BLK_RDWR, &a->mem.a, &a->e);
-
-	if (err)
-		return err;
-	memset(a->buf, 0, a->room);
-	cv.dst = dst;
-	err = fmt_convert(&cv, &a->e);
-	blk_close(dst);
-	if (!err)
-		assert_memory_equal(a->buf, a->old, a->old_size);
-	return err;
-}
-
 #define CASE(f, flags)                                                                         \
 	{                                                                                      \
-#f, flags, NULL, f                                                             \
+#f, flags, NULL, f, NULL                                                       \
 	}
 #define AFTER(before, f, flags)                                                                \
 	{                                                                                      \
-#f, flags, before, f                                                           \
+#f, flags, before, f, NULL                                                     \
+	}
+#define WHOLE(f, flags, after)                                                                 \
+	{                                                                                      \
+#f, flags, NULL, fault_##f, after                                              \
 	}
 
 const struct fault_case fault_cases[] = {
-	CASE(open_to_read, FAULT_OPENS),
+	CASE(open_to_read, FAULT_OPENS | FAULT_PLAIN),
 	CASE(open_to_write, FAULT_OPENS),
-	CASE(open_by_probing, FAULT_OPENS),
-	{"open_after_power_cut", FAULT_OPENS | FAULT_DIRTY, NULL, open_to_write},
+	CASE(open_by_probing, FAULT_OPENS | FAULT_PLAIN),
+	{"open_after_power_cut", FAULT_OPENS | FAULT_DIRTY, NULL, open_to_write, NULL},
 	CASE(create, FAULT_EMPTY),
 	CASE(read_all, FAULT_READ_ONLY),
-	CASE(read_pieces, 0),
-	CASE(map_all, FAULT_READ_ONLY | FAULT_QCOW2),
-	CASE(compare, FAULT_READ_ONLY),
-	CASE(write_in_place, 0),
-	CASE(write_packed, FAULT_QCOW2 | FAULT_PACKED),
-	CASE(write_packed_twice, FAULT_QCOW2 | FAULT_PACKED),
-	CASE(write_over_zeroes, 0),
-	CASE(write_new, 0),
+	CASE(read_pieces, FAULT_PLAIN),
+	CASE(map_all, FAULT_READ_ONLY | FAULT_QCOW2 | FAULT_PLAIN),
+	CASE(compare, FAULT_READ_ONLY | FAULT_PLAIN),
+	CASE(write_in_place, FAULT_PLAIN),
+	CASE(write_packed, FAULT_QCOW2 | FAULT_PACKED | FAULT_PLAIN),
+	CASE(write_packed_twice, FAULT_QCOW2 | FAULT_PACKED | FAULT_PLAIN),
+	CASE(write_over_zeroes, FAULT_PLAIN),
+	CASE(write_new, FAULT_PLAIN),
 	CASE(write_all, 0),
-	CASE(write_small, 0),
+	CASE(write_small, FAULT_PLAIN),
 	CASE(write_and_flush, 0),
 	AFTER(write_some, flush, 0),
 	CASE(zero_all, 0),
-	CASE(zero_part, 0),
-	CASE(unmap_all, 0),
-	CASE(unmap_part, 0),
+	CASE(zero_part, FAULT_PLAIN),
+	CASE(unmap_all, FAULT_PLAIN),
+	CASE(unmap_part, FAULT_PLAIN),
 	CASE(discard_all, 0),
-	CASE(discard_part, 0),
+	CASE(discard_part, FAULT_PLAIN),
 	CASE(grow, 0),
-	CASE(grow_preallocated, FAULT_QCOW2),
+	CASE(grow_preallocated, FAULT_QCOW2 | FAULT_PLAIN),
 	CASE(shrink, 0),
 	CASE(check, FAULT_READ_ONLY | FAULT_QCOW2),
-	CASE(repair, FAULT_DAMAGED | FAULT_REPAIR | FAULT_QCOW2),
-	{"repair_by_new_counts", FAULT_DAMAGED | FAULT_NO_COUNTS | FAULT_REPAIR | FAULT_QCOW2,
-		NULL, repair},
-	CASE(convert_to, FAULT_BARE),
-	CASE(convert_from, FAULT_READ_ONLY),
+	CASE(repair, FAULT_PLAIN | FAULT_DAMAGED | FAULT_REPAIR | FAULT_QCOW2),
+	{"repair_by_new_counts",
+		FAULT_PLAIN | FAULT_DAMAGED | FAULT_NO_COUNTS | FAULT_REPAIR | FAULT_QCOW2,
+		NULL, repair, NULL},
+	WHOLE(convert_to, FAULT_BARE, NULL),
+	WHOLE(convert_packed, FAULT_BARE | FAULT_PACKED | FAULT_PLAIN, NULL),
+	WHOLE(convert_from, FAULT_READ_ONLY, NULL),
+	WHOLE(checksum, FAULT_READ_ONLY, NULL),
+	WHOLE(commit, FAULT_COMMIT, fault_committed),
+	WHOLE(commit_keep, FAULT_COMMIT | FAULT_READ_ONLY | FAULT_PLAIN, fault_committed),
+	WHOLE(commit_shrink, FAULT_COMMIT | FAULT_PLAIN, fault_committed),
+	WHOLE(amend_lazy, FAULT_V3, NULL),
+	WHOLE(amend_add, FAULT_LUKS, fault_added),
+	{"amend_erase", FAULT_LUKS, fault_add_key, fault_amend_erase, fault_erased},
 };
 const unsigned fault_ncases = THR_ARRAY_SIZE(fault_cases);

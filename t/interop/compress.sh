@@ -123,6 +123,24 @@ for t in zlib zstd; do
 done
 rm -f words.raw
 
+# Sources by the dozen within one cluster.
+list=
+for i in $(seq 150); do
+	dd if=src.raw of=part.$i bs=512 count=$((i % 5 + 1)) skip=$((i * 7)) status=none
+	list="$list part.$i"
+done
+# shellcheck disable=SC2086
+cat $list >all.raw
+for c in '' -c; do
+	for k in 512 2M; do
+		rm -f many.q
+		# shellcheck disable=SC2086
+		"$ours" convert $c -f raw -O qcow2 -o cluster_size=$k $list many.q &&
+			"$peer" compare -f raw -F qcow2 all.raw many.q >log
+		ok $? "150 sources into one image: $c $k"
+	done
+done
+
 # io: as qemu-io says, and the same afterwards.
 for who in peer ours; do
 	case $who in
