@@ -74,6 +74,7 @@ perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
 unit-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve blk_serve_many
 tsan-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve blk_serve_many
+unit-$(call on,BLK_NBD_SERVER BLK_MEM BLK_FILE) += blk_serve_file
 perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
 tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
 interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve
