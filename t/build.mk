@@ -38,6 +38,7 @@ cz-tests += $(if $(CONFIG_CZ_CRYPTO),cz_cipher cz_digest)
 unit-y += $(cz-tests)
 perf-y += cz_codec cz_zero
 perf-$(CONFIG_CZ_CRYPTO) += cz_cipher cz_digest
+$(B)/t/perf/cz_cipher $(B)/t/perf/cz_digest: third += -lcrypto
 vg-y += $(filter-out cz_encode,$(cz-tests))
 
 # blk
