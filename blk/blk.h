@@ -285,6 +285,8 @@ enum blk_nbd_detect { BLK_NBD_DETECT_OFF, BLK_NBD_DETECT_ON, BLK_NBD_DETECT_UNMA
 
 struct blk_nbd_export {
 	struct blk *dev;         /* stays the caller's */
+	struct blk *plain;       /* what has the same bytes at the same offsets: a raw image's
+				  * file, which is sent without copying it; or NULL */
 	const char *name;        /* "" is the default export */
 	const char *description; /* or NULL */
 	bool read_only;          /* for everyone; so is what is not open for writing */

@@ -18,7 +18,10 @@ blk-lib-BLK_NBD_LINK := nbd
 blk-$(CONFIG_BLK_NBD_SERVER) += serve.o serve_listen.o serve_sock.o serve_buf.o
 blk-$(CONFIG_BLK_NBD_SERVER) += serve_hello.o serve_meta.o serve_talk.o serve_read.o serve_status.o serve_part.o
 blk-$(CONFIG_BLK_NBD_SERVER) += $(if $(CONFIG_BLK_NBD_SERVER_TLS),serve_tls.o,serve_tls_none.o)
-blk-lib-BLK_NBD_SERVER_TLS := ssl crypto
+blk-$(CONFIG_BLK_NBD_SERVER) += $(if $(CONFIG_BLK_FILE),serve_file.o,serve_file_none.o)
+blk-$(CONFIG_BLK_NBD_SERVER_TLS) += $(if $(CONFIG_CZ_CRYPTO_DLOPEN),ssl_load.o,ssl_link.o)
+blk-lib-BLK_NBD_TLS_LOAD := ssl-loaded
+blk-lib-BLK_NBD_TLS_LINK := ssl crypto
 
 blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
 blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o

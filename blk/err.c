@@ -199,6 +199,7 @@ static const struct {
 	{THR_ELOOP, "Too many levels of symbolic links"},
 	{THR_EPROTO, "Protocol error"},
 	{THR_EOVERFLOW, "Value too large for defined data type"},
+	{THR_ELIBACC, "Can not access a needed shared library"},
 	{THR_ENOTSUP, "Operation not supported"},
 	{THR_ECONNRESET, "Connection reset by peer"},
 	{THR_ENOTCONN, "Transport endpoint is not connected"},

@@ -9,6 +9,7 @@
  * the list before its socket is closed, so that whoever holds the lock may shut it down.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -80,10 +81,14 @@ static void unlink_conn(struct srv_conn *c)
 
 static void set_up_socket(int fd)
 {
-	int one = 1;
+	int one = 1, room = SRV_SNDBUF, domain = AF_UNSPEC;
+	socklen_t len = sizeof(domain);
 
 	/* Of other kinds of sockets it is not an option. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* TCP finds out by itself. */
+	if (!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_UNIX)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 }
 
 /* With the lock held; takes @fd. */
@@ -138,8 +143,12 @@ static void conn_end(struct srv_conn *c, bool served)
 
 static bool conn_serve(struct srv_conn *c)
 {
-	int err = thr_fd_open(&c->io, c->fd);
+	int err;
 
+	/* sendfile() has no flag for it. */
+	if (fcntl(c->fd, F_SETFL, O_NONBLOCK))
+		return false;
+	err = thr_fd_open(&c->io, c->fd);
 	if (err)
 		return false;
 	err = blk_srv_hello(c);

@@ -26,6 +26,7 @@
 #define SRV_BACKLOG  (256u << 10) /* queued: no further request is taken */
 #define SRV_FLUSH    (128u << 10) /* queued: sent at once */
 #define SRV_RX       4096u
+#define SRV_SNDBUF   (1 << 20) /* of a Unix socket: for the reader to find several replies */
 #define SRV_OPT_MAX  (64u << 10)
 #define SRV_SKIP_MAX (64u << 20) /* of a bad request: more ends the connection */
 #define SRV_CLASSES  10          /* of buffers: 4 KiB << n */
@@ -42,6 +43,11 @@ struct srv_out {
 	uint8_t head[36];
 	const void *data;
 	size_t len;
+	/* Where @data is NULL and @len is not 0: of this file, or, where that cannot be sent,
+	 * read into @buf. */
+	int fd;
+	uint64_t off;
+	void *buf;
 };
 
 struct srv_req {
@@ -193,6 +199,13 @@ int blk_srv_allocation(
 	struct srv_conn *c, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
 /* Something may have become zeroes. */
 void blk_srv_forget(struct srv_conn *c);
+
+/* ---- serve_file.c ----------------------------------------------------------------------- */
+
+/* The file that has this part of the export in memory, worth to be sent from there; or -1. */
+int blk_srv_file(const struct srv_conn *c, uint64_t off, uint64_t len);
+/* As send(), of what is left of the file's part after @done. Does not wait. */
+int64_t blk_srv_sendfile(struct srv_conn *c, const struct srv_out *o, size_t done);
 
 /* ---- serve_tls.c ------------------------------------------------------------------------ */
 

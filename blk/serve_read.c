@@ -14,14 +14,12 @@ static void done(struct srv_out *o)
 	blk_srv_req_put(THR_CONTAINER(o, struct srv_req, out));
 }
 
-static void data_chunk(
+static void data_head(
 	struct srv_out *o, const struct srv_req *r, unsigned flags, uint64_t off, uint32_t len)
 {
 	blk_srv_chunk(o, r, flags, NBDP_REPLY_OFFSET_DATA, 8 + len);
 	thr_put_be64(o->head + NBDP_CHUNK_LEN, off);
 	o->head_len += 8;
-	o->data = r->buf;
-	o->len = len;
 }
 
 static void hole_chunk(
@@ -45,17 +43,31 @@ static bool is_hole(const struct srv_req *r, uint64_t off, uint32_t *len)
 	return flags & BLK_NBD_ZERO;
 }
 
+/* The payload of the request's last reply, whose head is there but for @len. */
+static int get_data(struct srv_req *r, uint64_t off, uint32_t len)
+{
+	struct srv_out *o = &r->out;
+
+	o->len = len;
+	o->off = off;
+	o->buf = r->buf;
+	o->fd = blk_srv_file(r->c, off, len);
+	o->data = o->fd < 0 ? r->buf : NULL;
+	return o->fd < 0 ? blk_pread(r->c->export->dev, off, r->buf, len) : 0;
+}
+
 /* The rest of the read in one chunk, which is sent while others go on. */
 static void finish_with_data(struct srv_req *r, uint64_t off, uint32_t len)
 {
 	struct srv_conn *c = r->c;
-	int err = blk_pread(c->export->dev, off, r->buf, len);
+	int err;
 
+	data_head(&r->out, r, NBDP_REPLY_DONE, off, len);
+	err = get_data(r, off, len);
 	if (err) {
 		blk_srv_finish(r, blk_srv_error(err));
 		return;
 	}
-	data_chunk(&r->out, r, NBDP_REPLY_DONE, off, len);
 	r->out.sent = done;
 	blk_srv_queue(c, &r->out);
 }
@@ -70,7 +82,9 @@ static int send_piece(struct srv_req *r, uint64_t off, uint32_t *len, bool hole)
 	} else {
 		*len = THR_MIN(*len, SRV_PIECE);
 		err = blk_pread(r->c->export->dev, off, r->buf, *len);
-		data_chunk(&o, r, 0, off, *len);
+		data_head(&o, r, 0, off, *len);
+		o.data = r->buf;
+		o.len = *len;
 	}
 	if (!err)
 		blk_srv_queue_wait(r->c, &o);
@@ -98,8 +112,8 @@ static void read_chunks(struct srv_req *r)
 
 static void read_simple(struct srv_req *r)
 {
-	int err = blk_pread(r->c->export->dev, r->off, r->buf, r->len);
 	struct srv_out *o = &r->out;
+	int err = get_data(r, r->off, r->len);
 
 	if (err) {
 		blk_srv_finish(r, blk_srv_error(err));
@@ -109,8 +123,6 @@ static void read_simple(struct srv_req *r)
 	thr_put_be32(o->head + 4, 0);
 	thr_put_be64(o->head + 8, r->cookie);
 	o->head_len = NBDP_SIMPLE_LEN;
-	o->data = r->buf;
-	o->len = r->len;
 	o->sent = done;
 	blk_srv_queue(r->c, o);
 }

@@ -5,7 +5,8 @@
  * In: small reads come out of a small buffer, large ones go to their destination and leave
  * what follows in the buffer, in one system call. Out: replies are queued; a fiber that
  * runs after all that are ready now sends them together. A queue that has grown large is
- * sent by who made it so, which keeps its data in the processor's cache.
+ * sent by who made it so, which keeps its data in the processor's cache. What is in a
+ * file's pages is sent from there (serve_file.c).
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -186,12 +187,49 @@ static unsigned gather(struct srv_conn *c, struct thr_iov *v)
 		} else {
 			skip -= o->head_len;
 		}
+		if (o->len && !o->data)
+			break;
 		if (o->len > skip)
 			v[n++] = (struct thr_iov){
 				(uint8_t *)(uintptr_t)o->data + skip, o->len - skip};
 		skip = 0;
 	}
 	return n;
+}
+
+/* What is left of it is read, then. Its head may be out: there is no other way to tell of
+ * an error than to hang up. */
+static int read_instead(struct srv_conn *c, struct srv_out *o)
+{
+	int err = blk_pread(c->export->dev, o->off, o->buf, o->len);
+
+	if (!err)
+		o->data = o->buf;
+	return err;
+}
+
+/* Some of the file whose turn it is. */
+static int64_t send_file(struct srv_conn *c)
+{
+	struct srv_out *o = c->tx;
+	int64_t n;
+	int err;
+
+	for (;;) {
+		n = blk_srv_sendfile(c, o, c->tx_done - o->head_len);
+		if (n > 0)
+			return n;
+		if (n != -EAGAIN && n != -EINTR)
+			return n == -EPIPE || n == -ECONNRESET ? n : read_instead(c, o);
+		err = wait_for(c, THR_FD_OUT, THR_FD_OUT);
+		if (err)
+			return err;
+	}
+}
+
+static bool at_file(const struct srv_conn *c)
+{
+	return c->tx->len && !c->tx->data && c->tx_done >= c->tx->head_len;
 }
 
 static void pop(struct srv_conn *c)
@@ -224,7 +262,7 @@ static void flush(struct srv_conn *c)
 			pop(c);
 			continue;
 		}
-		n = send_some(c, v, gather(c, v));
+		n = at_file(c) ? send_file(c) : send_some(c, v, gather(c, v));
 		if (n < 0)
 			blk_srv_kill(c);
 		else

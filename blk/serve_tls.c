@@ -7,12 +7,11 @@
  * Shared keys are lines "NAME:HEX" in keys.psk, as GnuTLS's psktool writes them.
  */
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "blk/serve.h"
+#include "blk/ssl_lib.h"
 
 #define RECORD   16384
 #define PATH_LEN 1024
@@ -87,8 +86,8 @@ static int read_keys(struct blk_nbd_tls *t, const char *path, struct blk_err *er
 
 static unsigned find_key(SSL *ssl, const char *name, unsigned char *out, unsigned max)
 {
-	struct blk_nbd_tls *t =
-		(struct blk_nbd_tls *)SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+	struct blk_nbd_tls *t = (struct blk_nbd_tls *)libssl.SSL_CTX_get_ex_data(
+		libssl.SSL_get_SSL_CTX(ssl), 0);
 
 	for (unsigned i = 0; i < t->nkeys; i++) {
 		const struct key *k = &t->keys[i];
@@ -106,10 +105,10 @@ static unsigned find_key(SSL *ssl, const char *name, unsigned char *out, unsigne
 
 static int openssl_says(struct blk_err *err, const char *what)
 {
-	const char *why = ERR_reason_error_string(ERR_get_error());
+	const char *why = libssl.ERR_reason_error_string(libssl.ERR_get_error());
 	char text[BLK_ERR_STR_MAX];
 
-	ERR_clear_error();
+	libssl.ERR_clear_error();
 	snprintf(text, sizeof(text), "%s: %s", what, why ? why : "OpenSSL gives no reason");
 	return blk_fail_str(err, -EINVAL, BLK_E_NBD_TLS, text);
 }
@@ -122,17 +121,18 @@ static int use_certificates(
 	snprintf(ca, sizeof(ca), "%s/ca-cert.pem", o->dir);
 	snprintf(cert, sizeof(cert), "%s/server-cert.pem", o->dir);
 	snprintf(key, sizeof(key), "%s/server-key.pem", o->dir);
-	if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
+	if (libssl.SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
 		return openssl_says(err, "server-cert.pem");
-	if (SSL_CTX_use_PrivateKey_file(t->ctx, key, SSL_FILETYPE_PEM) != 1)
+	if (libssl.SSL_CTX_use_PrivateKey_file(t->ctx, key, SSL_FILETYPE_PEM) != 1)
 		return openssl_says(err, "server-key.pem");
-	if (SSL_CTX_check_private_key(t->ctx) != 1)
+	if (libssl.SSL_CTX_check_private_key(t->ctx) != 1)
 		return openssl_says(err, "server-key.pem");
 	if (!o->verify_peer)
 		return 0;
-	if (SSL_CTX_load_verify_locations(t->ctx, ca, NULL) != 1)
+	if (libssl.SSL_CTX_load_verify_locations(t->ctx, ca, NULL) != 1)
 		return openssl_says(err, "ca-cert.pem");
-	SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	libssl.SSL_CTX_set_verify(
+		t->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	return 0;
 }
 
@@ -146,22 +146,25 @@ static int use_keys(
 	code = read_keys(t, path, err);
 	if (code)
 		return code;
-	SSL_CTX_set_psk_server_callback(t->ctx, find_key);
+	libssl.SSL_CTX_set_psk_server_callback(t->ctx, find_key);
 	return 0;
 }
 
 int blk_nbd_tls_open(
 	struct blk_nbd_tls **out, const struct blk_nbd_tls_open *o, struct blk_err *err)
 {
-	struct blk_nbd_tls *t = (struct blk_nbd_tls *)thr_zget(o->mem, sizeof(*t));
-	int code;
+	int code = blk_ssl_need(err);
+	struct blk_nbd_tls *t;
 
+	if (code)
+		return code;
+	t = (struct blk_nbd_tls *)thr_zget(o->mem, sizeof(*t));
 	if (!t)
 		return blk_fail(err, -ENOMEM, BLK_E_SYS, 0, 0);
 	t->mem = o->mem;
 	if (strlen(o->dir) > PATH_LEN - 32)
 		code = blk_fail_str(err, -ENAMETOOLONG, BLK_E_SYS_WHAT, o->dir);
-	else if (!(t->ctx = SSL_CTX_new(TLS_server_method())))
+	else if (!(t->ctx = libssl.SSL_CTX_new(libssl.TLS_server_method())))
 		code = openssl_says(err, "TLS");
 	else
 		code = o->psk ? use_keys(t, o, err) : use_certificates(t, o, err);
@@ -169,13 +172,14 @@ int blk_nbd_tls_open(
 		blk_nbd_tls_close(t);
 		return code;
 	}
-	SSL_CTX_set_app_data(t->ctx, t);
-	SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION);
-	SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_num_tickets(t->ctx, 0);
-	SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-	SSL_CTX_set_mode(
-		t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	libssl.SSL_CTX_set_ex_data(t->ctx, 0, t);
+	libssl.SSL_CTX_ctrl(t->ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	libssl.SSL_CTX_ctrl(t->ctx, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+	libssl.SSL_CTX_set_num_tickets(t->ctx, 0);
+	libssl.SSL_CTX_set_options(
+		t->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	libssl.SSL_CTX_ctrl(t->ctx, SSL_CTRL_MODE,
+		SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
 	*out = t;
 	return 0;
 }
@@ -184,7 +188,7 @@ void blk_nbd_tls_close(struct blk_nbd_tls *t)
 {
 	if (!t)
 		return;
-	SSL_CTX_free(t->ctx);
+	libssl.SSL_CTX_free(t->ctx);
 	if (t->keys)
 		explicit_bzero(t->keys, KEYS_MAX * sizeof(*t->keys));
 	thr_put(t->mem, t->keys, KEYS_MAX * sizeof(*t->keys));
@@ -206,7 +210,7 @@ static int64_t outcome(SSL *ssl, int ret, enum thr_fd_dir *dir)
 
 	if (ret > 0)
 		return ret;
-	switch (SSL_get_error(ssl, ret)) {
+	switch (libssl.SSL_get_error(ssl, ret)) {
 	case SSL_ERROR_WANT_READ:
 		*dir = THR_FD_IN;
 		res = -EAGAIN;
@@ -221,7 +225,7 @@ static int64_t outcome(SSL *ssl, int ret, enum thr_fd_dir *dir)
 	default:
 		res = -ECONNRESET;
 	}
-	ERR_clear_error();
+	libssl.ERR_clear_error();
 	return res;
 }
 
@@ -232,7 +236,7 @@ static int shake_hands(struct srv_conn *c, SSL *ssl)
 	int err = 0;
 
 	do {
-		res = outcome(ssl, SSL_accept(ssl), &dir);
+		res = outcome(ssl, libssl.SSL_accept(ssl), &dir);
 		if (res == -EAGAIN)
 			err = thr_fd_wait(&c->io, dir);
 	} while (res == -EAGAIN && !err);
@@ -246,14 +250,15 @@ int blk_srv_tls_start(struct srv_conn *c)
 
 	if (!s)
 		return -ENOMEM;
-	s->ssl = SSL_new(c->srv->o->tls->ctx);
-	err = s->ssl && SSL_set_fd(s->ssl, c->fd) == 1 ? shake_hands(c, s->ssl) : -ENOMEM;
+	s->ssl = libssl.SSL_new(c->srv->o->tls->ctx);
+	err = s->ssl && libssl.SSL_set_fd(s->ssl, c->fd) == 1 ? shake_hands(c, s->ssl)
+							      : -ENOMEM;
 	if (!err) {
 		c->tls = s;
 		c->rx_empty = false;
 		return 0;
 	}
-	SSL_free(s->ssl);
+	libssl.SSL_free(s->ssl);
 	thr_put(c->srv->o->mem, s, sizeof(*s));
 	return err;
 }
@@ -265,9 +270,9 @@ void blk_srv_tls_end(struct srv_conn *c)
 	if (!s)
 		return;
 	if (!c->dead)
-		(void)SSL_shutdown(s->ssl);
-	ERR_clear_error();
-	SSL_free(s->ssl);
+		(void)libssl.SSL_shutdown(s->ssl);
+	libssl.ERR_clear_error();
+	libssl.SSL_free(s->ssl);
 	explicit_bzero(s->record, sizeof(s->record));
 	thr_put(c->srv->o->mem, s, sizeof(*s));
 	c->tls = NULL;
@@ -277,7 +282,7 @@ int64_t blk_srv_tls_recv(struct srv_conn *c, void *buf, size_t len, enum thr_fd_
 {
 	SSL *ssl = ((struct stream *)c->tls)->ssl;
 
-	return outcome(ssl, SSL_read(ssl, buf, (int)THR_MIN(len, 1u << 20)), dir);
+	return outcome(ssl, libssl.SSL_read(ssl, buf, (int)THR_MIN(len, 1u << 20)), dir);
 }
 
 int64_t blk_srv_tls_send(
@@ -292,5 +297,5 @@ int64_t blk_srv_tls_send(
 		memcpy(s->record + len, v[i].base, part);
 		len += part;
 	}
-	return outcome(s->ssl, SSL_write(s->ssl, s->record, (int)len), dir);
+	return outcome(s->ssl, libssl.SSL_write(s->ssl, s->record, (int)len), dir);
 }

@@ -197,6 +197,7 @@ static int describe(struct job *j)
 
 	j->export = (struct blk_nbd_export){
 		.dev = j->part ? j->part : j->image,
+		.plain = j->part ? NULL : fmt_nbd_plain(j->image),
 		.name = s->export,
 		.description = s->description,
 		.read_only = s->read_only,

@@ -132,7 +132,8 @@ size_t cz_digest_size(enum cz_digest_id id);
 
 /* Digests of any number of messages one after the other: update as often as
  * need be, final gives cz_digest_size() bytes and begins the next. -ENOMEM;
- * -ENOTSUP where the OpenSSL of this machine does not have it. */
+ * -ENOTSUP where the OpenSSL of this machine does not have it, -ELIBACC where the machine
+ * has no OpenSSL (CONFIG_CZ_CRYPTO_DLOPEN); so all that begins with one of these. */
 struct cz_digest_ctx;
 int cz_digest_new(struct cz_digest_ctx **d, const struct thr_alloc *mem, enum cz_digest_id id);
 /* By a name as above or, where it is none of those, one that OpenSSL knows

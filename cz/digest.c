@@ -3,8 +3,7 @@
  * cz/digest.c - the table of digests, and digesting through OpenSSL's EVP. A
  * context holds an EVP context that is initialised again and again.
  */
-#include <openssl/evp.h>
-
+#include "cz/crypto_lib.h"
 #include "cz/private.h"
 
 static const struct {
@@ -68,22 +67,26 @@ size_t cz_digest_size(enum cz_digest_id id)
 
 static int md_init(struct cz_md *m, const char *evp)
 {
-	int err = -THR_ENOTSUP;
+	int err = cz_crypto_need();
 	EVP_MD *md;
 	int size;
 
 	memset(m, 0, sizeof(*m));
+	if (err)
+		return err;
+	err = -THR_ENOTSUP;
 	md = cz_ossl_md(&m->ossl, evp);
-	size = md ? EVP_MD_get_size(md) : 0;
+	size = md ? libcrypto.EVP_MD_get_size(md) : 0;
 	if (size <= 0 || size > CZ_DIGEST_MAX)
 		goto out;
 	m->size = (size_t)size;
 	err = -THR_ENOMEM;
-	m->ctx = EVP_MD_CTX_new();
-	if (m->ctx && EVP_DigestInit_ex2(m->ctx, md, NULL))
+	m->ctx = libcrypto.EVP_MD_CTX_new();
+	if (m->ctx && libcrypto.EVP_DigestInit_ex2(m->ctx, md, NULL))
 		err = 0;
 out:
-	EVP_MD_free(md);
+	if (md)
+		libcrypto.EVP_MD_free(md);
 	if (err)
 		cz_md_fini(m);
 	return err;
@@ -98,7 +101,8 @@ int cz_md_init(struct cz_md *m, enum cz_digest_id id)
 
 void cz_md_fini(struct cz_md *m)
 {
-	EVP_MD_CTX_free(m->ctx);
+	if (m->ctx)
+		libcrypto.EVP_MD_CTX_free(m->ctx);
 	cz_ossl_fini(&m->ossl);
 }
 
@@ -150,13 +154,13 @@ void cz_digest_free(struct cz_digest_ctx *d)
 
 int cz_digest_update(struct cz_digest_ctx *d, const void *p, size_t len)
 {
-	return EVP_DigestUpdate(d->md.ctx, p, len) ? 0 : -THR_EIO;
+	return libcrypto.EVP_DigestUpdate(d->md.ctx, p, len) ? 0 : -THR_EIO;
 }
 
 int cz_digest_final(struct cz_digest_ctx *d, void *out)
 {
-	return EVP_DigestFinal_ex(d->md.ctx, out, NULL) &&
-			       EVP_DigestInit_ex2(d->md.ctx, NULL, NULL)
+	return libcrypto.EVP_DigestFinal_ex(d->md.ctx, out, NULL) &&
+			       libcrypto.EVP_DigestInit_ex2(d->md.ctx, NULL, NULL)
 		       ? 0
 		       : -THR_EIO;
 }
@@ -168,7 +172,8 @@ int cz_digest(enum cz_digest_id id, const void *p, size_t len, void *out)
 
 	if (err)
 		return err;
-	if (!EVP_DigestUpdate(m.ctx, p, len) || !EVP_DigestFinal_ex(m.ctx, out, NULL))
+	if (!libcrypto.EVP_DigestUpdate(m.ctx, p, len) ||
+		!libcrypto.EVP_DigestFinal_ex(m.ctx, out, NULL))
 		err = -THR_EIO;
 	cz_md_fini(&m);
 	return err;

@@ -5,8 +5,7 @@
  * short messages under one key, that takes three quarters of the time of OpenSSL's
  * own.
  */
-#include <openssl/evp.h>
-
+#include "cz/crypto_lib.h"
 #include "cz/private.h"
 
 /* Of the digest with the largest block, SHA3-224. */
@@ -19,14 +18,15 @@ static int absorb(EVP_MD_CTX *ctx, const uint8_t *key, size_t block, uint8_t pad
 
 	for (size_t i = 0; i < block; i++)
 		b[i] = key[i] ^ pad;
-	ok = EVP_DigestInit_ex2(ctx, NULL, NULL) && EVP_DigestUpdate(ctx, b, block);
+	ok = libcrypto.EVP_DigestInit_ex2(ctx, NULL, NULL) &&
+	     libcrypto.EVP_DigestUpdate(ctx, b, block);
 	cz_wipe(b, sizeof(b));
 	return ok ? 0 : -THR_EIO;
 }
 
 static int set_key(struct cz_prf *f, const void *key, size_t key_len)
 {
-	int n = EVP_MD_get_block_size(EVP_MD_CTX_get0_md(f->inner.ctx));
+	int n = libcrypto.EVP_MD_get_block_size(libcrypto.EVP_MD_CTX_get0_md(f->inner.ctx));
 	size_t block = n > 0 ? (size_t)n : BLOCK_MAX + 1;
 	uint8_t k[BLOCK_MAX];
 	int err = -THR_EIO;
@@ -36,12 +36,12 @@ static int set_key(struct cz_prf *f, const void *key, size_t key_len)
 		return -THR_ENOTSUP;
 	if (key_len <= block) {
 		memcpy(k, key, key_len);
-	} else if (!EVP_DigestUpdate(f->inner.ctx, key, key_len) ||
-		   !EVP_DigestFinal_ex(f->inner.ctx, k, NULL)) {
+	} else if (!libcrypto.EVP_DigestUpdate(f->inner.ctx, key, key_len) ||
+		   !libcrypto.EVP_DigestFinal_ex(f->inner.ctx, k, NULL)) {
 		goto out;
 	}
 	err = -THR_ENOMEM;
-	if (!EVP_MD_CTX_copy_ex(f->outer, f->inner.ctx))
+	if (!libcrypto.EVP_MD_CTX_copy_ex(f->outer, f->inner.ctx))
 		goto out;
 	err = absorb(f->inner.ctx, k, block, 0x36);
 	if (!err)
@@ -58,8 +58,8 @@ int cz_prf_init(struct cz_prf *f, enum cz_digest_id id, const void *key, size_t 
 	if (err)
 		return err;
 	f->size = f->inner.size;
-	f->outer = EVP_MD_CTX_new();
-	f->work = EVP_MD_CTX_new();
+	f->outer = libcrypto.EVP_MD_CTX_new();
+	f->work = libcrypto.EVP_MD_CTX_new();
 	err = f->outer && f->work ? set_key(f, key, key_len) : -THR_ENOMEM;
 	if (!err)
 		err = cz_prf_begin(f);
@@ -70,27 +70,27 @@ int cz_prf_init(struct cz_prf *f, enum cz_digest_id id, const void *key, size_t 
 
 void cz_prf_fini(struct cz_prf *f)
 {
-	EVP_MD_CTX_free(f->work);
-	EVP_MD_CTX_free(f->outer);
+	libcrypto.EVP_MD_CTX_free(f->work);
+	libcrypto.EVP_MD_CTX_free(f->outer);
 	cz_md_fini(&f->inner);
 }
 
 int cz_prf_begin(struct cz_prf *f)
 {
-	return EVP_MD_CTX_copy_ex(f->work, f->inner.ctx) ? 0 : -THR_ENOMEM;
+	return libcrypto.EVP_MD_CTX_copy_ex(f->work, f->inner.ctx) ? 0 : -THR_ENOMEM;
 }
 
 int cz_prf_update(struct cz_prf *f, const void *p, size_t len)
 {
-	return EVP_DigestUpdate(f->work, p, len) ? 0 : -THR_EIO;
+	return libcrypto.EVP_DigestUpdate(f->work, p, len) ? 0 : -THR_EIO;
 }
 
 int cz_prf_end(struct cz_prf *f, void *out)
 {
-	return EVP_DigestFinal_ex(f->work, out, NULL) &&
-			       EVP_MD_CTX_copy_ex(f->work, f->outer) &&
-			       EVP_DigestUpdate(f->work, out, f->size) &&
-			       EVP_DigestFinal_ex(f->work, out, NULL)
+	return libcrypto.EVP_DigestFinal_ex(f->work, out, NULL) &&
+			       libcrypto.EVP_MD_CTX_copy_ex(f->work, f->outer) &&
+			       libcrypto.EVP_DigestUpdate(f->work, out, f->size) &&
+			       libcrypto.EVP_DigestFinal_ex(f->work, out, NULL)
 		       ? 0
 		       : -THR_EIO;
 }

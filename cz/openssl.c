@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * cz/openssl.c - algorithms by name from OpenSSL's libcrypto (version 3). The first
- * fetch starts OpenSSL up, nothing before.
+ * fetch starts OpenSSL up, nothing before; cz_crypto_need() has loaded it.
  *
  * What is not in the default provider is looked for in the legacy one. That is
  * loaded into a library context of our own: in the default one it would change
  * which algorithms the program around us offers.
  */
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/provider.h>
-
+#include "cz/crypto_lib.h"
 #include "cz/private.h"
 
 /* Failures leave nothing in the caller's error queue. */
@@ -18,9 +15,9 @@ static EVP_CIPHER *fetch_cipher(OSSL_LIB_CTX *lib, const char *name)
 {
 	EVP_CIPHER *c;
 
-	ERR_set_mark();
-	c = EVP_CIPHER_fetch(lib, name, NULL);
-	ERR_pop_to_mark();
+	libcrypto.ERR_set_mark();
+	c = libcrypto.EVP_CIPHER_fetch(lib, name, NULL);
+	libcrypto.ERR_pop_to_mark();
 	return c;
 }
 
@@ -28,20 +25,20 @@ static EVP_MD *fetch_md(OSSL_LIB_CTX *lib, const char *name)
 {
 	EVP_MD *m;
 
-	ERR_set_mark();
-	m = EVP_MD_fetch(lib, name, NULL);
-	ERR_pop_to_mark();
+	libcrypto.ERR_set_mark();
+	m = libcrypto.EVP_MD_fetch(lib, name, NULL);
+	libcrypto.ERR_pop_to_mark();
 	return m;
 }
 
 static bool load_legacy(struct cz_ossl *o)
 {
 	if (!o->lib)
-		o->lib = OSSL_LIB_CTX_new();
+		o->lib = libcrypto.OSSL_LIB_CTX_new();
 	if (o->lib && !o->legacy) {
-		ERR_set_mark();
-		o->legacy = OSSL_PROVIDER_load(o->lib, "legacy");
-		ERR_pop_to_mark();
+		libcrypto.ERR_set_mark();
+		o->legacy = libcrypto.OSSL_PROVIDER_load(o->lib, "legacy");
+		libcrypto.ERR_pop_to_mark();
 	}
 	return o->legacy;
 }
@@ -67,6 +64,7 @@ EVP_MD *cz_ossl_md(struct cz_ossl *o, const char *name)
 void cz_ossl_fini(struct cz_ossl *o)
 {
 	if (o->legacy)
-		OSSL_PROVIDER_unload(o->legacy);
-	OSSL_LIB_CTX_free(o->lib);
+		libcrypto.OSSL_PROVIDER_unload(o->legacy);
+	if (o->lib)
+		libcrypto.OSSL_LIB_CTX_free(o->lib);
 }

@@ -472,6 +472,8 @@ int fmt_bench(struct fmt_bench *b, struct blk_err *err);
  * one below it and so on. */
 int fmt_nbd_allocation(void *image, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
 int fmt_nbd_depth(void *image, uint64_t off, uint64_t len, uint64_t *n, uint32_t *flags);
+/* What an export of the image has as its plain device: a raw image's file, or NULL. */
+struct blk *fmt_nbd_plain(struct blk *image);
 
 /* A persistent dirty bitmap, in memory, as it is in the image now. */
 struct fmt_bitmap {

@@ -40,6 +40,7 @@ cz-tests += $(if $(CONFIG_CZ_CRYPTO),cz_cipher cz_digest)
 unit-y += $(cz-tests)
 perf-y += cz_codec cz_zero
 perf-$(CONFIG_CZ_CRYPTO) += cz_cipher cz_digest
+$(B)/t/perf/cz_cipher $(B)/t/perf/cz_digest: third += -lcrypto
 vg-y += $(filter-out cz_encode,$(cz-tests))
 
 # blk
@@ -76,6 +77,7 @@ perf-sh-$(call on,BLK_NBD FMT_RAW CLI_CONVERT) += nbd
 vg-$(CONFIG_BLK_NBD) += blk_nbd
 unit-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve blk_serve_many
 tsan-$(call on,BLK_NBD_SERVER BLK_MEM) += blk_serve blk_serve_many
+unit-$(call on,BLK_NBD_SERVER BLK_MEM BLK_FILE) += blk_serve_file
 perf-sh-$(call on,CLI_SERVE FMT_RAW) += serve
 tool-$(CONFIG_BLK_NBD_SERVER) += fixtures/crowd
 interop-$(call on,CLI_SERVE FMT_RAW FMT_QCOW2_CREATE CZ_DEFLATE CLI_INFO) += serve

@@ -31,6 +31,13 @@ int fmt_nbd_depth(void *image, uint64_t off, uint64_t len, uint64_t *n, uint32_t
 	return 0;
 }
 
+struct blk *fmt_nbd_plain(struct blk *image)
+{
+	const struct fmt_driver *d = fmt_driver_of(image);
+
+	return d && !strcmp(d->name, "raw") ? image->file : NULL;
+}
+
 /* ---- bitmaps ---------------------------------------------------------------------------- */
 
 int fmt_bitmap_open(

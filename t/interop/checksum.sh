@@ -206,6 +206,20 @@ create -f qcow2 huge.q 1T
 [ "$(cat out)" = "$(sum_of --threads 1 huge.q)  huge.q" ]
 ok $? 'an empty TiB'
 
+# ---- libcrypto is not needed before it is
+if grep -q '^CONFIG_CZ_CRYPTO_DLOPEN=y' "${O:-$B}/.config" 2>/dev/null; then
+	mkdir lib
+	echo nothing >lib/libcrypto.so.3
+	LD_LIBRARY_PATH=$work/lib "$PLATTER" info huge.q >log 2>&1
+	ok $? 'info without libcrypto'
+	LD_LIBRARY_PATH=$work/lib "$PLATTER" checksum huge.q >log 2>&1
+	[ $? = 1 ] && grep -q 'Can not access a needed shared library' log
+	ok $? 'a checksum without libcrypto'
+else
+	tests=$((tests + 1))
+	echo "ok $tests - without libcrypto # SKIP this build is linked with it"
+fi
+
 # ---- NBD
 if ! command -v qemu-nbd >/dev/null; then
 	tests=$((tests + 1))

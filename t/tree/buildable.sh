@@ -36,7 +36,7 @@ library() {
 
 library zlib=z CZ_DEFLATE zlib1g-dev
 library zstd CZ_ZSTD libzstd-dev
-library crypto CZ_CRYPTO libssl-dev
+library crypto CZ_CRYPTO_LINK libssl-dev
 library aio BLK_FILE_AIO libaio-dev
 library uring BLK_FILE_URING liburing-dev
 
