@@ -71,6 +71,32 @@ says 1 'Failed to connect to the NBD server' info "$tls.wrong"
 kit --filter=error file a.raw error-pread=EIO error-pread-rate=100%
 says 1 'Input/output error' convert -f raw -O raw "$uri" out.raw
 
+# What arrives, as the server's log has it.
+kit --filter=log memory 4M logfile="$work/kit.log"
+check 'zero, FUA, trim, flush' "$PLATTER" io -f raw -c 'write -z 0 64k' -c 'write -z -u 64k 64k' \
+	-c 'write -f -P 1 0 4k' -c 'write -z -f 0 4k' -c 'write -z -n 1M 64k' \
+	-c 'discard 1M 64k' -c flush "$uri"
+for words in 'Zero .*offset=0x0 count=0x10000 trim=0 fua=0 fast=0' \
+	'Zero .*offset=0x10000 count=0x10000 trim=1 fua=0 fast=0' \
+	'Write .*offset=0x0 count=0x1000 fua=1' 'Zero .*offset=0x0 count=0x1000 trim=0 fua=1 fast=0' \
+	'Zero .*offset=0x100000 count=0x10000 trim=0 fua=0 fast=1' \
+	'Trim .*offset=0x100000 count=0x10000' 'Flush '; do
+	grep -q "connection=1 $words" kit.log
+	ok $? "arrives: $words"
+done
+# Zeroes that are slow: asked for fast they fail, else they are written.
+for how in slow none; do
+	kit --filter=nozero memory 4M zeromode=emulate fastzeromode=$how
+	"$PLATTER" io -f raw -c 'write -P 1 0 64k' -c 'write -z -n 0 64k' -c 'read -P 1 0 64k' "$uri" >out.ours 2>&1
+	grep -q 'not supported' out.ours && ! grep -q 'verification failed' out.ours
+	ok $? "fastzeromode=$how: -n fails and changes nothing"
+	check "fastzeromode=$how: without -n it is done" "$PLATTER" io -f raw -c 'write -P 1 0 64k' \
+		-c 'write -z 0 64k' -c 'read -P 0 0 64k' "$uri"
+done
+kit --filter=nozero --filter=log memory 4M zeromode=none logfile="$work/kit.log"
+check 'no zeroes at all: they are written' "$PLATTER" io -f raw -c 'write -P 1 0 64k' \
+	-c 'write -z 0 64k' -c 'read -P 0 0 64k' "$uri"
+
 kit --filter=exitlast file a.raw
 check 'exitlast' "$ours" compare -f raw -F raw "$uri" keep.raw
 
