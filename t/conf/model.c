@@ -213,6 +213,14 @@ static void do_compare(struct model *m)
 	conf_compare(&m->c);
 }
 
+/* What has been flushed is all there, for whoever opens a copy of it now. */
+static void do_snapshot(struct model *m)
+{
+	tell(m, "snapshot", 0, m->c.size);
+	assert_int_equal(blk_flush(m->c.b), 0);
+	conf_ram_snapshot(&m->c);
+}
+
 /* Of the image in use. Two flushes leave nothing pending. */
 static void do_check(struct model *m)
 {
@@ -275,7 +283,7 @@ static const struct {
 } operations[] = {
 	{350, do_write},
 	{40, do_pack},
-	{200, do_read},
+	{196, do_read},
 	{80, do_zero},
 	{80, do_unmap},
 	{90, do_discard},
@@ -283,6 +291,7 @@ static const struct {
 	{30, do_resize},
 	{20, do_reopen},
 	{10, do_compare},
+	{4, do_snapshot},
 	{10, do_check},
 	{10, do_repair},
 	{10, do_map},

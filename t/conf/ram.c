@@ -124,6 +124,31 @@ const struct conf_place conf_ram = {
 	.remove = ram_remove,
 };
 
+void conf_ram_snapshot(struct conf *c)
+{
+	struct conf_ram *m = c->ram, was = *m;
+	struct blk *b = c->b;
+
+	m->disk = disk_copy(was.disk);
+	m->data = was.data ? disk_copy(was.data) : NULL;
+	m->cache = NULL;
+	c->b = ram_open(c, 0, 0);
+	/* A file that is written in blocks has its exact length once it is closed. */
+	assert_in_range(blk_size(c->b), c->size, c->size + THR_MAX(m->align, 1u) - 1);
+	conf_compare(c);
+	assert_int_equal(fmt_close(c->b), 0);
+	if (m->data && conf_opt(c->row, "data_file_raw")) {
+		assert_in_range(
+			blk_size(m->data), c->size, c->size + THR_MAX(m->align, 1u) - 1);
+		assert_int_equal(blk_pread(m->data, 0, c->buf, c->size), 0);
+		assert_memory_equal(c->buf, c->model, c->size);
+	}
+	blk_close(m->data);
+	blk_close(m->disk);
+	*m = was;
+	c->b = b;
+}
+
 void conf_ram_rewire(struct conf *c, unsigned lend_flags, uint32_t align, uint32_t slices)
 {
 	struct conf_ram *m = c->ram;

@@ -21,6 +21,10 @@ extern const struct conf_place conf_ram;
 /* The structure of the image is sound, by a check that is not the library's if there is one. */
 void conf_ram_sound(struct conf *c);
 
+/* What the devices hold at this moment is an image of its own that reads as the model;
+ * the image in use stays open. */
+void conf_ram_snapshot(struct conf *c);
+
 /* Reopens the image over devices that behave so, with a cache of so many slices of
  * 512 bytes; 0: the usual one. */
 void conf_ram_rewire(struct conf *c, unsigned lend_flags, uint32_t align, uint32_t slices);

@@ -247,6 +247,21 @@ const struct conf_row conf_rows[] = {
 		.format = "qcow2",
 		.size = M + 512,
 		.opts = {EXTL2("16k"), {"data_file", "data"}, {"data_file_raw", "on"}}},
+#if defined(CONFIG_FMT_QCOW2_COMPRESS) && defined(CONFIG_CZ_ZSTD)
+	{.name = "v3-64k-zstd",
+		.format = "qcow2",
+		.size = 2 * M + 512,
+		.opts = {V3("64k", "16"), {"compression_type", "zstd"}}},
+	{.name = "v3-512-zstd-over-short",
+		.format = "qcow2",
+		.size = M / 2,
+		.backing = M / 4 + 512 * 5,
+		.opts = {V3("512", "2"), {"compression_type", "zstd"}}},
+	{.name = "extl2-zstd",
+		.format = "qcow2",
+		.size = M + 512,
+		.opts = {EXTL2("16k"), {"compression_type", "zstd"}}},
+#endif
 #endif
 };
 const unsigned conf_nrows = THR_ARRAY_SIZE(conf_rows);
