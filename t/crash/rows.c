@@ -185,6 +185,13 @@ const struct crash_row crash_rows[] = {
 		.flags = QCOW2,
 	},
 	{
+		.name = "cow-backing",
+		.format = "cow",
+		.size = 600 * K,
+		.backing = 700 * K,
+		.flags = QCOW2 | ROW_COMMIT,
+	},
+	{
 		.name = "cow-v2-backing",
 		.format = "cow",
 		.create = {{"version", "2"}},
