@@ -135,6 +135,7 @@ unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 unit-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
+vg-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
 TIME_qcow2_pack := 120
 
 # commit, onto raw
