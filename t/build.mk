@@ -145,6 +145,7 @@ unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
 vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-tests))
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 unit-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
+vg-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
 TIME_qcow2_pack := 120
 
 # commit, onto raw
@@ -167,6 +168,10 @@ asan-$(call on,$(cow-cli)) += cow
 unit-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
 vg-$(call on,FMT_LUKS BLK_MEM BLK_LOG BLK_ERR_TEXT) += luks_header
 interop-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CREATE CLI_INFO CLI_CONVERT CLI_MAP CLI_CHECK CLI_COMPARE CLI_AMEND CLI_RESIZE CLI_IO) += luks
+luks-damage := $(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_INFO CLI_CONVERT CLI_MAP CLI_AMEND)
+interop-$(luks-damage) += luks_damage
+asan-$(luks-damage) += luks_damage
+TIME_luks_damage := 120
 perf-sh-$(call on,FMT_LUKS FMT_RAW FMT_QCOW2_CREATE CLI_CONVERT) += luks
 TIME_luks_header := 120
 TIME_luks := 240

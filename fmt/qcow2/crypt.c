@@ -158,11 +158,26 @@ void qcow2_crypt_props(struct qcow2 *q, struct fmt_sink *s)
 	s->close(s);
 }
 
+static bool meets(const struct qcow2 *q, uint64_t off, uint64_t len)
+{
+	return q->crypt_off < off + len && off < q->crypt_off + q->crypt_len;
+}
+
+/* Whatever the header says of its length: keys are not written over tables. */
+static bool over_tables(const struct qcow2 *q)
+{
+	return meets(q, q->h.l1_off, (uint64_t)q->h.l1_entries * 8) ||
+	       meets(q, q->h.reft_off, (uint64_t)q->h.reft_clusters << q->h.cluster_bits);
+}
+
 int qcow2_crypt_amend(struct qcow2 *q, const struct fmt_amend *m, struct blk_err *err)
 {
 	struct qcow2_crypt *c = q->crypt;
 
 	if (!c || !c->luks || q->h.crypt_method != QCOW2_CRYPT_LUKS)
 		return blk_fail(err, -THR_EINVAL, BLK_E_QCOW2_NOT_LUKS, 0, 0);
+	if (over_tables(q))
+		return blk_fail(
+			err, -THR_EUCLEAN, BLK_E_QCOW2_CRYPT_EXT, q->crypt_off, q->crypt_len);
 	return luks_amend(&c->area, &c->h, luks_crypt_key(c->luks), m, "encrypt.", err);
 }
