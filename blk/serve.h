@@ -115,7 +115,8 @@ struct srv_conn {
 	bool sending, flush_due;
 	bool dead; /* nothing can be sent any more */
 
-	unsigned busy; /* fibers and requests that use the connection */
+	unsigned next_exec; /* that reads for this connection */
+	unsigned busy;      /* fibers and requests that use the connection */
 	unsigned inflight;
 	uint64_t bytes;         /* their cost */
 	struct thr_wait *room;  /* the receiver waits for less in flight */

@@ -43,6 +43,41 @@ static bool is_hole(const struct srv_req *r, uint64_t off, uint32_t *len)
 	return flags & BLK_NBD_ZERO;
 }
 
+struct job {
+	struct blk *dev;
+	uint64_t off;
+	void *buf;
+	size_t len;
+};
+
+static int read_job(void *arg)
+{
+	struct job *j = (struct job *)arg;
+
+	return blk_pread(j->dev, j->off, j->buf, j->len);
+}
+
+/* Reads @len bytes into the request's buffer. A connection has one executor, and what is
+ * compressed or encrypted takes long: reads of some length that there are several of go
+ * to all executors in turns. */
+static int read_buf(struct srv_req *r, uint64_t off, uint32_t len)
+{
+	struct srv_conn *c = r->c;
+	struct job j = {c->export->dev, off, r->buf, len};
+	struct thr_pool *pool = c->srv->pool;
+	struct thr_exec *e = NULL;
+	struct thr_group g;
+
+	if (pool && len >= ASK_FROM && c->inflight > 1 && !c->export->plain)
+		e = thr_pool_exec(pool, c->next_exec++ % thr_pool_count(pool));
+	if (!e || e == thr_exec_self())
+		return read_job(&j);
+	thr_group_init(&g);
+	if (thr_group_spawn(&g, e, read_job, &j))
+		return read_job(&j);
+	return thr_group_wait(&g);
+}
+
 /* The payload of the request's last reply, whose head is there but for @len. */
 static int get_data(struct srv_req *r, uint64_t off, uint32_t len)
 {
@@ -53,7 +88,7 @@ static int get_data(struct srv_req *r, uint64_t off, uint32_t len)
 	o->buf = r->buf;
 	o->fd = blk_srv_file(r->c, off, len);
 	o->data = o->fd < 0 ? r->buf : NULL;
-	return o->fd < 0 ? blk_pread(r->c->export->dev, off, r->buf, len) : 0;
+	return o->fd < 0 ? read_buf(r, off, len) : 0;
 }
 
 /* The rest of the read in one chunk, which is sent while others go on. */
