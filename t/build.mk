@@ -17,12 +17,12 @@
 # the build system (make t T=@tree; not in a plain make t)
 tree-y := runner kconfig buildable barriers layers install firmware man menuconfig musl dist symbols \
 	$(if $(CONFIG_HOSTED),appliance lto)
-TIME_appliance := 120
+TIME_appliance := 300
 TIME_barriers := 600
 TIME_install := 300
 TIME_musl := 120
 TIME_dist := 240
-TIME_lto := 120
+TIME_lto := 240
 TIME_buildable := 120
 TIME_firmware := 300
 

@@ -180,4 +180,24 @@ awk '/^[ \t]*(menu)?config / {
 	END { if (prompt && !help) print file ": " sym }' $(find "$srctree" -maxdepth 3 -name Kconfig) >log
 [ ! -s log ]
 result $? 'every symbol has help text'
+# HOSTED is no piece of code, and what numbers cost is memory.
+awk 'FILENAME == ARGV[1] { row[$1] = 1; next }
+	/^(menu)?config / || FNR == 1 { finish() }
+	/^(menu)?config / { sym = $2; file = FILENAME }
+	/^\tbool "/ { asked = 1 }
+	/^\t  Costs -?[0-9]+ bytes on (x86-64|Cortex-M3)\.$/ { said = 1 }
+	function finish() {
+		if (asked && sym != "HOSTED" && !(said && row[sym]))
+			print file ": " sym ": make footprint T=" sym
+		sym = asked = said = ""
+	}
+	END { finish() }' "$srctree/doc/FOOTPRINT" $(find "$srctree" -maxdepth 3 -name Kconfig) >log
+[ ! -s log ]
+result $? 'every symbol that can be turned off says what it costs, and doc/FOOTPRINT does'
+awk 'NR > 10 && $1 !~ /^(symbol|all)$/ && NF == 3 { print "config " $1 }' "$srctree/doc/FOOTPRINT" |
+	while read -r line; do
+		grep -qx "$line\|menu$line" $(find "$srctree" -maxdepth 3 -name Kconfig) || echo "$line"
+	done >log
+[ ! -s log ]
+result $? 'doc/FOOTPRINT has no others'
 echo "1..$n"
