@@ -28,7 +28,7 @@ int cli_usage(const char *fmt, ...)
 	return 1;
 }
 
-int cli_object_add(const char *arg)
+int cli_object_add(char *arg)
 {
 	(void)arg;
 	return 1;

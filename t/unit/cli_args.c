@@ -12,6 +12,7 @@
 #include "cli/error.c"
 #include "cli/human.c"
 #include "cli/json.c"
+#include "cli/decrypt_none.c"
 #include "cli/object.c"
 #include "cli/object_tls.c"
 #include "cli/parse.c"
@@ -58,11 +59,16 @@ static int add_quietly(struct cli_opts *l, const char *arg)
 	return ret;
 }
 
+/* What holds a secret is covered. */
 static void assert_secret(const char *arg, const void *data, size_t len)
 {
 	const struct fmt_secret *s;
+	char *own = strdup(arg);
 
-	assert_int_equal(cli_object_add(arg), 0);
+	assert_non_null(own);
+	assert_int_equal(cli_object_add(own), 0);
+	assert_int_equal(strspn(own, "*"), strlen(arg));
+	free(own);
 	s = fmt_secret(cli_secrets(), "a");
 	assert_non_null(s);
 	assert_int_equal(s->len, len);
@@ -84,6 +90,7 @@ static void secrets_are_decoded(void **state)
 	assert_secret("secret,id=a,format=base64,data=aGVs bG8=", "hello", 5);
 	assert_secret("secret,id=a,format=base64,data=aGVsbA==", "hell", 4);
 	assert_secret("secret,id=a,format=base64,data=aGVsbA", "hell", 4);
+	assert_secret("secret,id=a,format=hex,data=00fF 7e", "\0\xff\x7e", 3);
 	for (size_t i = 0; i < THR_ARRAY_SIZE(bad); i++) {
 		snprintf(arg, sizeof(arg), "secret,id=a,format=base64,data=%s", bad[i]);
 		listen();
