@@ -12,6 +12,7 @@
 static FILE *open_input(const char *name, const char *mode);
 #define fopen open_input
 #include "cli/args.c"
+#include "cli/decrypt_none.c"
 #include "cli/object.c"
 #undef fopen
 
