@@ -309,6 +309,9 @@ struct blk_nbd_server {
 	bool persistent;         /* else it ends when the last client has gone */
 	uint64_t memory;         /* bytes of data in flight; 0: 64 MiB */
 	struct blk_nbd_tls *tls; /* NULL: none; else nobody is served without it */
+	/* Called four times a second, busy or not, in a fiber; NULL: not. */
+	void (*tick)(void *ctx);
+	void *tick_ctx;
 	const struct thr_alloc *mem;
 };
 /* Each connection takes up to 2 MiB of memory, whatever it has not been given of @memory.

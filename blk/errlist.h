@@ -165,6 +165,7 @@ BLK_ERR(QCOW2_PACK_CRYPT, "Compression and encryption not supported at the same 
 BLK_ERR(QCOW2_PACK_DECODER, "The codec for '%s' can only decompress")
 BLK_ERR(QCOW2_CACHE_SIZES, "%s may not exceed cache-size")
 BLK_ERR(QCOW2_CACHE_ALL, "cache-size, l2-cache-size and refcount-cache-size may not be set at the same time")
+BLK_ERR(QCOW2_CACHE_CLEAN, "Cache clean interval too big")
 BLK_ERR(QCOW2_CLUSTER_SIZE, "Cluster size must be a power of two between 512 and 2048k")
 BLK_ERR(QCOW2_REFCOUNT_BITS, "Refcount width must be a power of two and may not exceed 64 bits")
 BLK_ERR(QCOW2_NEEDS_V3, "Option '%s' needs compatibility level 1.1 or above (use compat=v3)")

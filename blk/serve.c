@@ -249,8 +249,11 @@ static int keep_time(void *arg)
 	uint64_t ticks;
 
 	while (!thr_fd_wait(&w->io, THR_FD_IN))
-		if (read(w->fd, &ticks, sizeof(ticks)) == sizeof(ticks))
+		if (read(w->fd, &ticks, sizeof(ticks)) == sizeof(ticks)) {
 			look_at(w->s);
+			if (w->s->o->tick)
+				w->s->o->tick(w->s->o->tick_ctx);
+		}
 	return 0;
 }
 

@@ -167,6 +167,8 @@ int cli_cache_ok(const char *what, const char *cache);
 /* Runs fn(arg) in a fiber of a pool of @threads executors (0: as many as processors),
  * which is made for it. */
 int cli_run(unsigned threads, int (*fn)(void *arg), void *arg);
+/* Gives memory that has been freed back to the system. */
+void cli_trim(void);
 
 /* ---- progress.c ------------------------------------------------------------------------- */
 

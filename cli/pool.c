@@ -22,3 +22,10 @@ int cli_run(unsigned threads, int (*fn)(void *arg), void *arg)
 	thr_pool_close(pool);
 	return err;
 }
+
+void cli_trim(void)
+{
+#ifdef __GLIBC__
+	(void)malloc_trim(0);
+#endif
+}

@@ -244,6 +244,12 @@ static int open_stop_fd(struct job *j)
 	return j->stop_fd < 0 ? cli_error("%s", strerror(errno)) : 0;
 }
 
+static void tidy(void *image)
+{
+	if (fmt_tidy(image))
+		cli_trim();
+}
+
 static int serve_fiber(void *arg)
 {
 	struct job *j = (struct job *)arg;
@@ -256,6 +262,8 @@ static int serve_fiber(void *arg)
 		.clients = j->s->clients,
 		.persistent = j->s->persistent,
 		.tls = j->tls,
+		.tick = tidy,
+		.tick_ctx = j->image,
 		.mem = &thr_heap,
 	};
 

@@ -2,7 +2,7 @@
 # fmt-y: the objects of this room; fmt-lib-SYMBOL: a library (scripts/libs) that CONFIG_SYMBOL needs.
 fmt-y += drivers.o probe.o image.o chain.o cache.o
 ifeq ($(CONFIG_HOSTED),y)
-fmt-y += open.o names.o opts.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
+fmt-y += cache_clean.o open.o names.o opts.o $(if $(CONFIG_FMT_JSON),json.o,json_none.o)
 endif
 fmt-lib-FMT_JSON := jansson
 fmt-$(CONFIG_FMT_RAW) += raw.o

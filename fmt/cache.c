@@ -94,10 +94,12 @@ void fmt_slice_idle(struct fmt_cache *c, struct fmt_slice *s)
 {
 	if (!evictable(s))
 		return;
-	if (c->count > c->max)
+	if (c->count > c->max) {
 		fmt_slice_free(c, s);
-	else
-		fmt_list_add(&c->lru, s);
+		return;
+	}
+	fmt_slice_used(c, s);
+	fmt_list_add(&c->lru, s);
 }
 
 static void pin(struct fmt_cache *c, struct fmt_slice *s)

@@ -53,8 +53,9 @@ struct fmt_slice {
 	bool loading; /* its data is being read */
 	bool dirty;
 	bool fresh;
-	bool writing; /* a snapshot of it is on its way to the disk */
-	int err;      /* of loading */
+	bool writing;   /* a snapshot of it is on its way to the disk */
+	uint8_t period; /* of its last use, once it may be evicted (cache_clean.c) */
+	int err;        /* of loading */
 };
 
 struct fmt_cache;
@@ -80,6 +81,15 @@ void fmt_slice_put(struct fmt_cache *c, struct fmt_slice *s);
  * included: a table that nothing points to any more, or a file that is closed.
  * None of them is pinned. */
 void fmt_cache_forget(struct fmt_cache *c, struct blk *file, uint64_t off, uint64_t len);
+
+#ifdef CONFIG_HOSTED
+/* Slices that have not been used for so long are to be freed; 0, as it is at first: they
+ * stay. */
+void fmt_cache_interval(struct fmt_cache *c, uint64_t ns);
+/* Does so, if that long has passed at the time @now since the last time; the first call only
+ * starts the clock. Not with the lock held. The bytes that were freed. */
+uint64_t fmt_cache_clean(struct fmt_cache *c, uint64_t now);
+#endif
 
 #ifdef CONFIG_BLK_WRITE
 /* Starts to keep order for @file, which is to be written: -ENOMEM. The functions

@@ -45,7 +45,22 @@ struct fmt_cache {
 	struct fmt_slice **hash;
 	struct fmt_slice_list lru; /* clean and unpinned; head: used last */
 	struct fmt_order *orders;
+#ifdef CONFIG_HOSTED
+	uint64_t clean_ns;   /* 0: never */
+	uint64_t cleaned_at; /* 0: not yet */
+	uint8_t period;      /* one value for what was used since, another for the rest */
+#endif
 };
+
+static inline void fmt_slice_used(const struct fmt_cache *c, struct fmt_slice *s)
+{
+#ifdef CONFIG_HOSTED
+	s->period = c->period;
+#else
+	(void)c;
+	(void)s;
+#endif
+}
 
 void fmt_list_add(struct fmt_slice_list *l, struct fmt_slice *s); /* at the head */
 void fmt_list_del(struct fmt_slice_list *l, struct fmt_slice *s);

@@ -97,6 +97,12 @@ const char *fmt_probe(struct blk *file, struct blk_err *err);
  * flush: the image is closed all the same. */
 int fmt_close(struct blk *image);
 
+/* Gives back the memory of tables that have not been used for as long as the options say
+ * (cache-clean-interval of qcow2), in the whole chain; for who keeps images open for long,
+ * to be called now and then. Requests may be in flight. May wait. The bytes freed. Not in
+ * firmware builds. */
+uint64_t fmt_tidy(struct blk *image);
+
 /* ---- what a format is ------------------------------------------------------------ */
 
 struct fmt_amend;
@@ -168,6 +174,8 @@ struct fmt_driver {
 	 * for help and to say that they are possible. */
 	const struct fmt_opt *create_opts;
 	const char *const *open_opts; /* NULL-terminated keys */
+	/* As fmt_tidy(), for the image alone, at the time @now. NULL: nothing to do. */
+	uint64_t (*tidy)(struct blk *image, uint64_t now);
 };
 
 /* NULL where unknown. The n-th driver of this build, NULL after the last. */

@@ -87,7 +87,8 @@ interop-$(call on,CLI_SERVE FMT_RAW FMT_COW_WRITE FMT_QCOW2_CREATE FMT_QCOW2_CHE
 # fmt
 tool-$(CONFIG_HOSTED) += fixtures/assemble
 t-$(CONFIG_HOSTED) += fixtures/expr.o
-unit-$(CONFIG_BLK_WRITE) += fmt_cache
+unit-$(CONFIG_BLK_WRITE) += fmt_cache fmt_cache_clean
+tsan-$(call on,BLK_WRITE THR_FIBERS) += fmt_cache_clean
 conform-needs := FMT_RAW FMT_QCOW2_CREATE FMT_QCOW2_CHECK FMT_OP_CREATE FMT_OP_INFO \
 	FMT_OP_CONVERT FMT_OP_CHECK FMT_OP_COMPARE FMT_OP_MAP FMT_OP_RESIZE BLK_FILE BLK_MEM
 conf-$(call on,$(conform-needs)) += conform

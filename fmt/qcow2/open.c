@@ -118,7 +118,7 @@ static int attach_cache(struct qcow2 *q, const struct fmt_open *o, struct blk_er
 	if (ret)
 		return blk_fail(err, ret, BLK_E_SYS, 0, 0);
 	q->own_cache = true;
-	return 0;
+	return qcow2_opt_clean(q, o->opts, err);
 }
 
 /* The codec of a compression type that the header announces must be there; zlib
@@ -271,6 +271,7 @@ const struct fmt_driver fmt_qcow2_driver = {
 	.props = qcow2_props,
 	.select = qcow2_snapshot_select,
 	.open_opts = qcow2_open_opts,
+	.tidy = qcow2_tidy,
 	.bitmap = qcow2_bitmap_load,
 #endif
 #ifdef CONFIG_FMT_QCOW2_WRITE

@@ -227,7 +227,19 @@ extern const char *const qcow2_open_opts[];
 #ifdef CONFIG_HOSTED
 /* How much memory the options give to the cache of tables; 0: they do not say. */
 int qcow2_opt_cache(const struct blk_opts *o, uint64_t *bytes, struct blk_err *err);
+/* Tells the image's own cache after how long it is to give memory back. */
+int qcow2_opt_clean(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err);
+uint64_t qcow2_tidy(struct blk *b, uint64_t now);
 #else
+static inline int qcow2_opt_clean(
+	struct qcow2 *q, const struct blk_opts *o, struct blk_err *err)
+{
+	(void)q;
+	(void)o;
+	(void)err;
+	return 0;
+}
+
 static inline int qcow2_opt_cache(
 	const struct blk_opts *o, uint64_t *bytes, struct blk_err *err)
 {

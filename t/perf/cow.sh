@@ -11,7 +11,7 @@
 #   RUNS=7 DIR=. in the environment
 
 PLATTER=${PLATTER:-${B:-build}/platter}
-work=$(mktemp -d "${DIR:-${B:-.}}/cow.XXXXXX") && cd "$work" || exit 1
+work=$(mktemp -d "${DIR:-${B:-.}}/cow.XXXXXX") && cd "$work" && work=$PWD || exit 1
 trap 'cd / && rm -rf "$work"' EXIT INT TERM
 
 head -c 128M /dev/urandom >base.raw || exit 1

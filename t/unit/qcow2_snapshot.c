@@ -152,6 +152,8 @@ static void test_caches(void **state)
 		{{{"l2-cache-size", "1M"}}, 1, BLK_E_NONE},
 		{{{"refcount-cache-size", "1"}}, 1, BLK_E_NONE},
 		{{{"cache-size", "1M"}, {"cache-clean-interval", "600"}}, 2, BLK_E_NONE},
+		{{{"cache-clean-interval", "0"}}, 1, BLK_E_NONE},
+		{{{"cache-clean-interval", "99999999999"}}, 1, BLK_E_QCOW2_CACHE_CLEAN},
 		{{{"cache-size", "7E"}}, 1, BLK_E_NONE},
 		{{{"l2-cache-size", "x"}}, 1, BLK_E_BAD_VALUE},
 		{{{"cache-size", "1M"}, {"l2-cache-size", "2M"}}, 2, BLK_E_QCOW2_CACHE_SIZES},
