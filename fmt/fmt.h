@@ -62,7 +62,8 @@ struct fmt_open {
 	unsigned writable; /* the image this deep in the chain is opened for writing too, if it
 			    * is not 0: for commit */
 	/* Told, in the shape of an error, of what is odd about a file of the chain and no
-	 * reason to fail. May be NULL. */
+	 * reason to fail. May be NULL. Told also when a request that has to fail finds out
+	 * that a table is damaged: from any fiber, once for an image, until that is closed. */
 	void (*warn)(void *ctx, const struct blk_err *odd);
 	void *warn_ctx;
 	struct fmt_cache *cache; /* shared with other images, or NULL for one of its own */

@@ -147,6 +147,7 @@ vg-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(filter-out qcow2_write,$(qcow2-t
 tsan-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += qcow2_alloc qcow2_write
 unit-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
 vg-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
+tsan-$(if $(call on,THR_FIBERS CZ_DEFLATE FMT_QCOW2_COMPRESS),$(qcow2-rig)) += qcow2_pack
 TIME_qcow2_pack := 120
 
 # commit, onto raw

@@ -31,7 +31,7 @@ int qcow2_guarded(struct qcow2 *q, int err)
 	return err;
 }
 
-int qcow2_meta_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err)
+int qcow2_meta_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err)
 {
 	(void)q;
 	(void)o;

@@ -10,7 +10,8 @@
  *
  * What is about to be written, allocated or given back is looked up first. A hit ends
  * all writing: the error is set at once, so that nothing leaves the cache any more, and
- * the request that met it sets the corrupt bit once it holds nothing.
+ * the request that met it sets the corrupt bit once it holds nothing, and tells what it was
+ * to whoever opened the image (warn() of struct fmt_open), as its own error has no room.
  *
  * The set is bounded; an image with more tables has its first ones in it.
  */
@@ -25,6 +26,11 @@ struct qcow2_meta {
 	uint64_t *v;        /* 1 << bits places; 0: empty */
 	unsigned bits;
 	uint32_t n;
+	const char *hit; /* what would have been overwritten first; NULL: nothing so far */
+	uint64_t hit_off;
+	bool told;
+	void (*warn)(void *ctx, const struct blk_err *odd);
+	void *warn_ctx;
 };
 
 /* ---- the set ------------------------------------------------------------------ */
@@ -125,23 +131,26 @@ static bool meets(uint64_t host, uint64_t len, uint64_t off, uint64_t bytes)
 	return host < off + bytes && off < host + len;
 }
 
-static bool meets_ranges(const struct qcow2 *q, uint64_t host, uint64_t len)
+/* What is there; NULL: nothing. */
+static const char *meets_ranges(const struct qcow2 *q, uint64_t host, uint64_t len)
 {
 	const struct qcow2_meta *m = q->w->meta;
 	const struct qcow2_header *h = &q->h;
 
 	if (m->checks & QCOW2_OV_HEADER && host < q->cluster_size)
-		return true;
+		return "the header";
 	if (m->checks & QCOW2_OV_HEADER && q->crypt_len &&
 		meets(host, len, q->crypt_off, q->crypt_len))
-		return true;
+		return "the encryption header";
 	if (m->checks & QCOW2_OV_L1 && meets(host, len, h->l1_off, (uint64_t)h->l1_entries * 8))
-		return true;
+		return "the L1 table";
 	if (m->checks & QCOW2_OV_REFTABLE &&
 		meets(host, len, h->reft_off, (uint64_t)h->reft_clusters << h->cluster_bits))
-		return true;
-	return m->checks & QCOW2_OV_SNAPSHOTS && h->snapshots &&
-	       meets(host, len, h->snapshots_off, m->snaps_end - h->snapshots_off);
+		return "the reference count table";
+	if (m->checks & QCOW2_OV_SNAPSHOTS && h->snapshots &&
+		meets(host, len, h->snapshots_off, m->snaps_end - h->snapshots_off))
+		return "the snapshot table";
+	return NULL;
 }
 
 static bool meets_set(const struct qcow2 *q, uint64_t host, uint64_t len)
@@ -158,12 +167,36 @@ static bool meets_set(const struct qcow2 *q, uint64_t host, uint64_t len)
 int qcow2_guard(struct qcow2 *q, uint64_t host, uint64_t len)
 {
 	struct qcow2_write *w = q->w;
+	const char *what, *none = NULL;
 
-	if (!w->meta || !(meets_ranges(q, host, len) || meets_set(q, host, len)))
+	if (!w->meta)
+		return 0;
+	what = meets_ranges(q, host, len);
+	if (!what && meets_set(q, host, len))
+		what = "an L2 table, a reference count block or a snapshot's table";
+	if (!what)
 		return 0;
 	__atomic_store_n(&w->err, -THR_EIO, __ATOMIC_RELEASE);
-	__atomic_store_n(&w->corrupt, true, __ATOMIC_RELEASE);
+	if (__atomic_compare_exchange_n(
+		    &w->meta->hit, &none, what, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		w->meta->hit_off = host;
+		__atomic_store_n(&w->corrupt, true, __ATOMIC_RELEASE);
+	}
 	return -THR_EUCLEAN;
+}
+
+/* With the layout lock. */
+static void tell(struct qcow2 *q, struct qcow2_meta *m)
+{
+	struct blk_err odd = BLK_ERR_INIT;
+
+	if (m->told || !m->warn)
+		return;
+	m->told = true;
+	blk_fail_str(&odd, -THR_EUCLEAN, BLK_E_QCOW2_WOULD_HIT, m->hit);
+	odd.off = m->hit_off;
+	blk_err_where(&odd, "Stopped writing", q->blk.file->name);
+	m->warn(m->warn_ctx, &odd);
 }
 
 int qcow2_guarded(struct qcow2 *q, int err)
@@ -175,6 +208,7 @@ int qcow2_guarded(struct qcow2 *q, int err)
 	thr_mutex_lock(&w->layout);
 	if (!(q->h.incompatible & QCOW2_INC_CORRUPT) && q->h.version >= 3)
 		qcow2_header_corrupt(q);
+	tell(q, w->meta);
 	thr_mutex_unlock(&w->layout);
 	return err;
 }
@@ -330,11 +364,11 @@ static int options(const struct blk_opts *o, unsigned *checks, struct blk_err *e
 
 /* ---- from open to close ------------------------------------------------------------ */
 
-int qcow2_meta_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err)
+int qcow2_meta_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err)
 {
 	struct filling f = {.q = q};
 	unsigned checks = 0;
-	int ret = options(o, &checks, err);
+	int ret = options(o->opts, &checks, err);
 
 	if (ret || !checks)
 		return ret;
@@ -345,6 +379,8 @@ int qcow2_meta_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *e
 		ret = blk_fail(err, -THR_ENOMEM, BLK_E_SYS, 0, 0);
 	} else {
 		f.m->checks = checks;
+		f.m->warn = o->warn;
+		f.m->warn_ctx = o->warn_ctx;
 		ret = fill(&f, err);
 	}
 	thr_put(q->blk.mem, f.buf, CHUNK);

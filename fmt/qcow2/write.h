@@ -174,7 +174,7 @@ void qcow2_meta_add(struct qcow2 *q, uint64_t host, unsigned check);
 void qcow2_meta_del(struct qcow2 *q, uint64_t host);
 /* Before the first change, with nothing pending in the cache. Tables that lie on each
  * other refuse the image. */
-int qcow2_meta_open(struct qcow2 *q, const struct blk_opts *o, struct blk_err *err);
+int qcow2_meta_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *err);
 void qcow2_meta_close(struct qcow2 *q);
 
 /* ---- header_write.c ---- */

@@ -92,7 +92,7 @@ int qcow2_write_open(struct qcow2 *q, const struct fmt_open *o, struct blk_err *
 	if (!ret && !(o->flags & FMT_REPAIR)) {
 		ret = make_clean(q, err);
 		if (!ret)
-			ret = qcow2_meta_open(q, o->opts, err);
+			ret = qcow2_meta_open(q, o, err);
 	}
 	if (ret) {
 		detach(q);

@@ -65,12 +65,27 @@ static uint64_t refblock(struct blk *disk)
 	return disk_get64(disk, reftable(disk));
 }
 
+static struct {
+	unsigned n;
+	struct blk_err last;
+} told;
+
+static void warn(void *ctx, const struct blk_err *odd)
+{
+	(void)ctx;
+	told.n++;
+	told.last = *odd;
+}
+
 static int try(struct blk *disk, const char *check, struct blk **b, struct blk_err *err)
 {
 	struct blk_opt v = {"overlap-check", check};
 	struct blk_opts opts = {&v, 1};
-	struct fmt_open o = {
-		.format = "qcow2", .blk_flags = BLK_RDWR, .opts = &opts, .mem = &thr_heap};
+	struct fmt_open o = {.format = "qcow2",
+		.blk_flags = BLK_RDWR,
+		.opts = &opts,
+		.warn = warn,
+		.mem = &thr_heap};
 	struct blk *file = disk_lend(disk, LEND_NO_DISCARD);
 	int ret = fmt_open_on(b, file, &o, err);
 
@@ -110,13 +125,19 @@ static void stopped(struct blk *disk, int (*op)(struct blk *b), uint64_t meta)
 	struct blk_err err = BLK_ERR_INIT;
 
 	assert_int_equal(blk_pread(disk, meta, before, CL), 0);
+	told.n = 0;
 	assert_int_equal(try(disk, "cached", &b, NULL), 0);
 	assert_false(is_corrupt(disk));
+	assert_int_equal(told.n, 0);
 	assert_int_equal(op(b), -THR_EUCLEAN);
 	assert_true(is_corrupt(disk));
+	assert_int_equal(told.last.id, BLK_E_QCOW2_WOULD_HIT);
+	assert_int_equal(told.last.off / CL, meta / CL);
+	assert_true(*told.last.str);
 	assert_int_equal(put(b, CL, 9), -THR_EIO);
 	assert_int_equal(zero(b, CL), -THR_EIO);
 	assert_int_equal(blk_flush(b), -THR_EIO);
+	assert_int_equal(told.n, 1);
 	assert_int_equal(blk_pread(b, CL, &v, 1), 0);
 	assert_int_equal(v, 2);
 	assert_int_equal(fmt_info(b, &info), 0);
