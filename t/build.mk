@@ -11,6 +11,7 @@
 #   vg-y      tests that make check runs under valgrind too
 #   tsan-y    tests that make check runs under TSan too
 #   fuzz-y    t/fuzz/NAME.c, programs of libFuzzer: make fuzz
+#   slim-y    scripts that make check runs with core_defconfig
 #   brief-y   tests that make check runs in configurations that are thrown for
 #   asan-y    scripts that make check runs under ASan and UBSan, beside all C tests
 
@@ -279,3 +280,6 @@ TIME_cli_commit := 120
 # a second or less each
 brief-y := $(filter thr_base thr_none thr_fiber cz_codec cz_digest cz_zero blk_err blk_mem blk_opt \
 	blk_req fmt_probe fmt_raw qcow2_header qcow2_map qcow2_read cli_args,$(unit-y))
+
+# Without the one that waits for others to derive keys; check-long has it.
+slim-y := $(filter-out luks,$(interop-y))

@@ -275,7 +275,7 @@ static unsigned stride(void)
 {
 	const char *w = getenv("W");
 
-	return w && *w ? 7 : 1;
+	return w && *w ? 15 : 1;
 }
 
 /* Every combination that goes together makes a volume that opens. */
