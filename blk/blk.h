@@ -186,6 +186,10 @@ int blk_truncate(struct blk *b, uint64_t size, enum blk_prealloc p, struct blk_e
 int blk_allocated(struct blk *b, uint64_t *bytes);
 /* When its content was last changed, in seconds since 1970; -ENOTSUP. */
 int blk_mtime(struct blk *b, int64_t *seconds);
+/* A hint that the range will be read soon: an NBD server is told (NBD_CMD_CACHE), the kernel
+ * reads ahead in a file. -ENOTSUP where nobody could act on it, as below a format that puts
+ * data elsewhere: reading it would do. May wait. Not in firmware. */
+int blk_prefetch(struct blk *b, uint64_t off, uint64_t len);
 
 /* Waits until no request is in flight and holds new ones back until
  * blk_drain_end(). Never inside a request. Drain the device at the top: what it
@@ -489,6 +493,8 @@ struct blk_ops {
 	int (*allocated)(struct blk *b, uint64_t *bytes);
 	/* Default: b->file's. */
 	int (*mtime)(struct blk *b, int64_t *seconds);
+	/* Default: -ENOTSUP. */
+	int (*prefetch)(struct blk *b, uint64_t off, uint64_t len);
 	bool (*same)(struct blk *a, struct blk *b);
 	/* Frees the driver's whole struct, b included, and closes b->file. */
 	void (*close)(struct blk *b);

@@ -23,6 +23,7 @@ blk-$(CONFIG_BLK_NBD_SERVER_TLS) += $(if $(CONFIG_CZ_CRYPTO_DLOPEN),ssl_load.o,s
 blk-lib-BLK_NBD_TLS_LOAD := ssl-loaded
 blk-lib-BLK_NBD_TLS_LINK := ssl crypto
 
+blk-$(CONFIG_HOSTED) += prefetch.o
 blk-y += gate.o read.o widen.o iov.o range.o turn.o opt.o drivers.o
 blk-$(CONFIG_BLK_WRITE) += write.o widen_write.o
 blk-y += $(if $(CONFIG_BLK_ERR_TEXT),err.o,err_bare.o)

@@ -102,6 +102,7 @@ static const struct blk_ops ops = {
 	.truncate = blk_file_truncate,
 	.allocated = blk_file_allocated,
 	.mtime = blk_file_mtime,
+	.prefetch = blk_file_prefetch,
 	.same = file_same,
 	.close = file_close,
 };

@@ -148,6 +148,7 @@ int blk_file_trim(struct blk_file *f);
 int blk_file_status(struct blk *b, uint64_t off, uint64_t len, struct blk_extent *e);
 int blk_file_allocated(struct blk *b, uint64_t *bytes);
 int blk_file_mtime(struct blk *b, int64_t *seconds);
+int blk_file_prefetch(struct blk *b, uint64_t off, uint64_t len);
 
 /* lock.c: the locks that QEMU takes. */
 enum file_locking { FILE_LOCK_OFF, FILE_LOCK_ON, FILE_LOCK_AUTO };

@@ -7,6 +7,7 @@
  * nothing else here uses.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "blk/file.h"
@@ -106,4 +107,14 @@ int blk_file_mtime(struct blk *b, int64_t *seconds)
 		return -ENOTSUP;
 	*seconds = (int64_t)st.st_mtime;
 	return 0;
+}
+
+/* Past the cache there is no place for it. */
+int blk_file_prefetch(struct blk *b, uint64_t off, uint64_t len)
+{
+	struct blk_file *f = blk_file(b);
+
+	if (f->direct)
+		return -ENOTSUP;
+	return -posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_WILLNEED);
 }

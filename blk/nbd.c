@@ -112,6 +112,15 @@ static int nbd_discard(struct blk *b, struct blk_req *r)
 	return nbd_of(b)->traits.trim ? in_chunks(b, r, NBD_OP_TRIM, 0) : -ENOTSUP;
 }
 
+/* In whole blocks, as all requests to a server are. */
+static int nbd_prefetch(struct blk *b, uint64_t off, uint64_t len)
+{
+	uint64_t from = thr_align_down(off, b->align);
+	struct blk_req r = {.off = from, .len = thr_align_up(off + len, b->align) - from};
+
+	return nbd_of(b)->traits.cache ? in_chunks(b, &r, NBD_OP_CACHE, 0) : -ENOTSUP;
+}
+
 static void raise_flushed(struct blk_nbd *d, uint64_t to)
 {
 	blk_raise(&d->flushed, to);
@@ -191,6 +200,7 @@ static const struct blk_ops nbd_ops = {
 	.discard = nbd_discard,
 	.flush = nbd_sync,
 	.status = nbd_status,
+	.prefetch = nbd_prefetch,
 	.same = nbd_same,
 	.close = nbd_end,
 };

@@ -57,7 +57,7 @@ struct nbd_traits {
 	uint64_t size;
 	uint64_t min, pref, max; /* block sizes; 0 where the server names none */
 	bool read_only, multi, extents;
-	bool flush, fua, trim, zero, fast_zero;
+	bool flush, fua, trim, zero, fast_zero, cache;
 	bool tls;
 };
 
@@ -86,6 +86,7 @@ enum nbd_op {
 	NBD_OP_WRITE,
 	NBD_OP_ZERO,
 	NBD_OP_TRIM,
+	NBD_OP_CACHE,
 	NBD_OP_FLUSH,
 	NBD_OP_STATUS,
 };

@@ -139,6 +139,7 @@ static int ask_traits(struct nbd_dial *d)
 	t->trim = libnbd.can_trim(h) > 0;
 	t->zero = libnbd.can_zero(h) > 0;
 	t->fast_zero = libnbd.can_fast_zero(h) > 0;
+	t->cache = libnbd.can_cache(h) > 0;
 	t->tls = libnbd.get_tls_negotiated(h) > 0;
 	return 0;
 }

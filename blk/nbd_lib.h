@@ -16,6 +16,7 @@ struct blk_err;
 #define NBD_FUNCTIONS(F) \
 	F(add_meta_context) \
 	F(aio_block_status) \
+	F(aio_cache) \
 	F(aio_connect_tcp) \
 	F(aio_connect_unix) \
 	F(aio_connect_uri) \
@@ -33,6 +34,7 @@ struct blk_err;
 	F(aio_pwrite) \
 	F(aio_trim) \
 	F(aio_zero) \
+	F(can_cache) \
 	F(can_fast_zero) \
 	F(can_flush) \
 	F(can_fua) \

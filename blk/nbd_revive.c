@@ -26,7 +26,8 @@ static bool still_fits(const struct nbd_traits *was, const struct nbd_traits *is
 	       (!is->max || (was->max && is->max >= was->max)) &&
 	       is->read_only <= was->read_only && is->extents >= was->extents &&
 	       is->flush >= was->flush && is->fua >= was->fua && is->trim >= was->trim &&
-	       is->zero >= was->zero && is->fast_zero >= was->fast_zero;
+	       is->zero >= was->zero && is->fast_zero >= was->fast_zero &&
+	       is->cache >= was->cache;
 }
 
 static int dial(struct nbd_link *l, uint64_t until, bool *passing)

@@ -177,6 +177,8 @@ static int64_t issue(struct nbd_handle *h, struct nbd_req *q)
 		return libnbd.aio_zero(h, q->len, q->off, done, q->flags);
 	case NBD_OP_TRIM:
 		return libnbd.aio_trim(h, q->len, q->off, done, q->flags);
+	case NBD_OP_CACHE:
+		return libnbd.aio_cache(h, q->len, q->off, done, q->flags);
 	case NBD_OP_FLUSH:
 		return libnbd.aio_flush(h, done, q->flags);
 	case NBD_OP_STATUS:

@@ -153,13 +153,17 @@ static int do_trim(struct srv_req *r)
 	return err || !(r->flags & NBDP_CMD_FUA) ? err : blk_flush(dev);
 }
 
-/* Reads what is asked for, a buffer at a time, and forgets it. */
+/* Passes the wish on to a plain device below; where nobody takes it, reads what is asked for, a
+ * buffer at a time, and forgets it. */
 static int do_cache(struct srv_req *r)
 {
 	struct blk *dev = r->c->export->dev;
 	uint64_t end = r->off + r->len;
+	struct blk *plain = r->c->export->plain;
 	int err = 0;
 
+	if (plain && !blk_prefetch(plain, r->off, r->len))
+		return 0;
 	r->buf = blk_srv_buf_get(r->c, THR_MIN(r->len, SRV_PIECE), &r->cls);
 	if (!r->buf)
 		return -ENOMEM;

@@ -419,6 +419,44 @@ static void t_other_disk(void **state)
 	stop(pid, SIGTERM);
 }
 
+/* ---- hints ---------------------------------------------------------------------------- */
+
+static bool log_has(const char *words)
+{
+	char line[512];
+	bool found = false;
+	FILE *f = fopen("kit.log", "r");
+
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, words);
+	fclose(f);
+	return found;
+}
+
+static void t_prefetch(void **state)
+{
+	struct blk *b;
+	pid_t pid;
+
+	(void)state;
+	pid = START("--filter=log", "--filter=blocksize-policy", "memory", "1M",
+		"logfile=kit.log", "blocksize-minimum=4096", "blocksize-preferred=4096",
+		"blocksize-maximum=64K", "blocksize-error-policy=error");
+	b = open_with(NULL, NULL);
+	assert_int_equal(blk_prefetch(b, 5000, 4000), 0);
+	assert_int_equal(blk_prefetch(b, MIB, 1), -THR_EINVAL);
+	blk_close(b);
+	stop(pid, SIGTERM);
+	assert_true(log_has("Cache id=1 offset=0x1000 count=0x2000"));
+
+	pid = START("--filter=nocache", "memory", "1M", "cachemode=none");
+	b = open_with(NULL, NULL);
+	assert_int_equal(blk_prefetch(b, 0, 4096), -THR_ENOTSUP);
+	blk_close(b);
+	stop(pid, SIGTERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +468,7 @@ int main(void)
 		cmocka_unit_test(t_bare),
 		cmocka_unit_test(t_errors),
 		cmocka_unit_test(t_list),
+		cmocka_unit_test(t_prefetch),
 		cmocka_unit_test(t_killed),
 		cmocka_unit_test(t_back_again),
 		cmocka_unit_test(t_other_disk),
