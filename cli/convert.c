@@ -34,7 +34,7 @@ static int take_bitmaps(void *ctx, const char *arg)
 {
 	(void)ctx;
 	(void)arg;
-	return cli_error("--bitmaps is not supported yet");
+	return cli_error("--bitmaps is not supported");
 }
 
 static int parse(struct cli_convert *a, int argc, char **argv)

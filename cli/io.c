@@ -58,26 +58,26 @@ static void warn_probed(const struct io_open *o, const struct blk *image)
 			o->name);
 }
 
-static int open_image(struct io *io, const struct io_open *o)
+static int open_image(struct io *io, struct io_open *o)
 {
-	struct blk_opt engine = {"file.engine", o->engine};
-	struct blk_opts opts = {&engine, o->engine ? 1u : 0u};
 	struct cli_open co = {
 		.name = o->name,
 		.format = o->format,
 		.image_opts = o->image_opts,
 		.cache = o->direct ? "none" : o->cache,
-		.blk_flags = o->read_only ? 0 : BLK_RDWR,
-		.opts = &opts,
+		.blk_flags = o->read_only || o->snapshot ? 0 : BLK_RDWR,
+		.opts = &o->opts.o,
 	};
 	struct blk_err err = BLK_ERR_INIT;
 	char *what;
 
+	if (o->engine && cli_opts_put(&o->opts, "file.engine", o->engine))
+		return -1;
 	if (o->share)
 		co.blk_flags |= BLK_SHARE;
 	if (!cli_open_err(&io->image, &co, &err)) {
 		warn_probed(o, io->image);
-		return 0;
+		return o->snapshot && !o->read_only && cli_overlay(&io->image) ? -1 : 0;
 	}
 	if (asprintf(&what, "can't open device %s", o->name) < 0)
 		return cli_no_memory();
@@ -86,7 +86,7 @@ static int open_image(struct io *io, const struct io_open *o)
 	return -1;
 }
 
-int io_open_file(struct io *io, const struct io_open *o)
+int io_open_file(struct io *io, struct io_open *o)
 {
 	bool discard;
 
@@ -116,31 +116,29 @@ int io_close_file(struct io *io)
 	return ret ? -1 : 0;
 }
 
-/* -o: the format and the device's options that have options of their own here. */
-static int take_options(struct cli_opts *l, struct io_open *o, char **driver, char **name)
+/* Of -o, what has a place of its own. */
+static void take_options(struct io_open *o, char **driver, char **name)
 {
-	*driver = cli_opts_take(l, "driver");
-	*name = cli_opts_take(l, "file.filename");
-	if (l->o.n) {
-		cli_error("Option '%s' is not supported yet", l->v[0].key);
-		return -1;
-	}
+	*driver = cli_opts_take(&o->opts, "driver");
+	*name = cli_opts_take(&o->opts, "file.filename");
 	if (*driver)
 		o->format = *driver;
 	if (*name)
 		o->name = *name;
-	return 0;
 }
 
-static int parse_open(struct io_open *o, struct cli_opts *l, int argc, char **argv)
+static int parse_open(struct io_open *o, int argc, char **argv)
 {
 	int c;
 
 	optind = 0;
-	while ((c = getopt(argc, argv, "rnkUt:i:d:o:")) != -1) {
+	while ((c = getopt(argc, argv, "rsnkUt:i:d:o:")) != -1) {
 		switch (c) {
 		case 'r':
 			o->read_only = true;
+			break;
+		case 's':
+			o->snapshot = true;
 			break;
 		case 'n':
 			o->direct = true;
@@ -161,7 +159,7 @@ static int parse_open(struct io_open *o, struct cli_opts *l, int argc, char **ar
 			o->discard = optarg;
 			break;
 		case 'o':
-			if (cli_opts_add(l, optarg))
+			if (cli_opts_add(&o->opts, optarg))
 				return -1;
 			break;
 		default:
@@ -176,20 +174,19 @@ static int parse_open(struct io_open *o, struct cli_opts *l, int argc, char **ar
 
 int io_open(struct io *io, int argc, char **argv)
 {
-	struct cli_opts l = {0};
 	struct io_open o = {0};
 	char *driver = NULL, *name = NULL;
-	int ret = parse_open(&o, &l, argc, argv);
+	int ret = parse_open(&o, argc, argv);
 
 	if (!ret)
-		ret = take_options(&l, &o, &driver, &name);
+		take_options(&o, &driver, &name);
 	if (!ret && !o.name)
 		ret = io_command_usage(argv[0]);
 	if (!ret)
 		ret = io_open_file(io, &o);
 	free(driver);
 	free(name);
-	cli_opts_free(&l);
+	cli_opts_free(&o.opts);
 	return ret;
 }
 
@@ -311,7 +308,7 @@ static int refuse(void *ctx, const char *arg)
 {
 	if (arg)
 		return cli_error("This program has no trace points");
-	return cli_error("--%s is not supported yet", (const char *)ctx);
+	return cli_error("--%s is not supported", (const char *)ctx);
 }
 
 static void help(const struct cli_opt *options)
@@ -342,7 +339,8 @@ static int parse(struct args *a, int argc, char **argv)
 		CLI_FLAG('U', "force-share", &o->share, "although others may be writing to it"),
 		CLI_CALL('V', "version", NULL, take_version, NULL,
 			"output version information and exit"),
-		CLI_CALL('s', "snapshot", NULL, refuse, "snapshot", NULL),
+		CLI_FLAG('s', "snapshot", &o->snapshot,
+			"what is written goes to a temporary file"),
 		CLI_CALL('C', "copy-on-read", NULL, refuse, "copy-on-read", NULL),
 		CLI_CALL('T', "trace", "WHAT", refuse, NULL, NULL),
 		CLI_OPT_END,
@@ -370,7 +368,7 @@ static int run_commands(struct io *io, const struct args *a)
 	return ret;
 }
 
-static int run(const struct args *a)
+static int run(struct args *a)
 {
 	struct io io = {.misalign = a->misalign};
 	int ret = thr_exec_open(&io.exec, &thr_heap);
@@ -401,5 +399,6 @@ int cli_io(int argc, char **argv)
 	if (!ret)
 		ret = run(&a);
 	free(a.commands);
+	cli_opts_free(&a.open.opts);
 	return ret < 0 ? 0 : ret;
 }

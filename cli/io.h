@@ -61,9 +61,10 @@ int io_number(const char *arg, uint64_t *out);
 
 struct io_open {
 	const char *name, *format, *cache, *engine, *discard;
-	bool direct, read_only, share, image_opts;
+	struct cli_opts opts; /* of the image and its devices */
+	bool direct, read_only, share, image_opts, snapshot;
 };
-int io_open_file(struct io *io, const struct io_open *o);
+int io_open_file(struct io *io, struct io_open *o);
 int io_close_file(struct io *io);
 
 /* ---- io_rw.c and io_misc.c: commands ---------------------------------------------- */

@@ -24,7 +24,7 @@ static const struct io_command commands[] = {
 	{"length", "l", io_length, 0, 0, false, NULL, "tells the length of the disk"},
 	{"map", NULL, io_map, 0, 0, false, NULL, "lists what this file allocates"},
 	{"open", "o", io_open, 1, -1, true,
-		"[-rnkU] [-i aio] [-t cache] [-d discard] "
+		"[-rsnkU] [-i aio] [-t cache] [-d discard] "
 		"[-o options] [path]",
 		"opens a file"},
 	{"quit", "q", io_quit, 0, -1, true, NULL, "ends the program"},
@@ -47,7 +47,7 @@ static const struct {
 	const char *meaning;
 } options[] = {
 	{'b', "the VM state in place of the disk (not supported)"},
-	{'c', "compressed (not supported yet)"},
+	{'c', "compressed"},
 	{'C', "the report in numbers, with commas between"},
 	{'d', "whether to discard: unmap or ignore"},
 	{'f', "durable when it returns"},

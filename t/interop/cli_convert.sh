@@ -167,10 +167,10 @@ ok $? 'a source is no target'
 same_words convert --nothing x.raw T
 same_words convert -O
 
-# Options that are not there yet say so.
+# Options that are not there say so.
 for option in --bitmaps; do
 	# shellcheck disable=SC2086
-	says 1 'not supported yet' convert $option x.raw T
+	says 1 'is not supported' convert $option x.raw T
 	[ ! -e T ]
 	ok $? "... and there is no target"
 done

@@ -181,6 +181,13 @@ both 'no file' -c length -c 'read 0 1' -c close -c foo -c 'sleep 1'
 both 'open and close' -c 'open a.qcow2' -c length -c close -c 'open -o driver=raw a.qcow2' \
 	-c length -c 'open x' -c close -c 'open nope' -c length -c 'open -r a.qcow2' \
 	-c 'write 0 1' -c 'open -z a' -c 'open a b' -c open -c close -c 'open -t foo a.qcow2'
+both 'open with options' -c 'open -o driver=qcow2,l2-cache-size=64k a.qcow2' -c length -c close \
+	-c 'open -o driver=qcow2,cache-size=1M,file.locking=off a.qcow2' -c 'write -q -P 7 0 1k' \
+	-c close -c 'open -r -s a.qcow2' -c 'write 0 512' -c close \
+	-c 'open -s a.qcow2' -c 'write -q -P 8 0 1k' -c 'read -P 8 0 1k' -c close a.qcow2
+both 'a snapshot that is forgotten' -s -f qcow2 -c 'write -q -P 9 0 100k' -c 'read -P 9 0 100k' \
+	-c 'read -P 9 100k 1k' -c 'truncate 2M' -c length -c 'discard 0 64k' a.qcow2
+both 'a snapshot of what is only read' -r -s -f qcow2 -c 'read 0 100k' -c 'write 0 1k' a.qcow2
 both 'a file that is not there' -c length nope.qcow2
 both 'a format that is unknown' -f foo -c length a.qcow2
 both 'bad cache mode' -t foo -c length a.qcow2
