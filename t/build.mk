@@ -140,7 +140,8 @@ TIME_matrix := 120
 
 # qcow2, written
 qcow2-rig := $(if $(CONFIG_FMT_QCOW2_CREATE),$(if $(CONFIG_BLK_LOG),$(CONFIG_BLK_MEM_SPARSE)))
-qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_cut qcow2_resize qcow2_traps_write qcow2_overlap \
+qcow2-tests := qcow2_alloc qcow2_write qcow2_order qcow2_cut qcow2_resize qcow2_traps_write \
+	$(if $(call on,FMT_OP_INFO FMT_OP_CHECK),qcow2_overlap) \
 	$(if $(CONFIG_BLK_FAULT),qcow2_fault)
 t-$(qcow2-rig) += fixtures/cut.o fixtures/qcow2_rig.o fixtures/qcow2_verify.o
 unit-$(if $(CONFIG_THR_FIBERS),$(qcow2-rig)) += $(qcow2-tests)
