@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "t/fixtures/qcow2_rig.h"
 
-#ifdef CONFIG_CZ_DEFLATE
+#if defined(CONFIG_CZ_DEFLATE) && defined(CONFIG_FMT_QCOW2_COMPRESSED)
 #include <zlib.h>
 #endif
 
@@ -62,7 +62,7 @@ static struct blk *image_of(struct blk *disk, struct blk *backing)
 
 /* ---- compressed clusters --------------------------------------------------------- */
 
-#ifdef CONFIG_CZ_DEFLATE
+#if defined(CONFIG_CZ_DEFLATE) && defined(CONFIG_FMT_QCOW2_COMPRESSED)
 /* Compresses a cluster of noise and @byte into the file at @off; its L2 entry. */
 static uint64_t put_compressed(struct blk *disk, uint64_t off, uint8_t byte, uint8_t *raw)
 {
@@ -524,7 +524,7 @@ static void zero_and_discard_in_v3(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#ifdef CONFIG_CZ_DEFLATE
+#if defined(CONFIG_CZ_DEFLATE) && defined(CONFIG_FMT_QCOW2_COMPRESSED)
 		cmocka_unit_test(trap_04_compressed_is_replaced),
 #endif
 		cmocka_unit_test(trap_05_autoclear_is_cleared_first),
