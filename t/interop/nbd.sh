@@ -71,6 +71,21 @@ says 1 'Failed to connect to the NBD server' info "$tls.wrong"
 kit --filter=error file a.raw error-pread=EIO error-pread-rate=100%
 says 1 'Input/output error' convert -f raw -O raw "$uri" out.raw
 
+# A hole that is not said to be zero has something in it.
+head -c 1M /dev/zero | tr '\0' h >hole.raw
+if nbdkit eval --version >/dev/null 2>&1; then
+	kit eval get_size='echo 1M' pread="dd if='$work/hole.raw' iflag=skip_bytes,count_bytes skip=\$4 count=\$3 status=none" \
+		can_extents='exit 0' extents='echo 0 1M hole'
+	check 'a hole with something in it' "$ours" compare -f raw -F raw hole.raw "$uri"
+	check 'and convert takes it' "$ours" convert -f raw -O raw "$uri" out.raw
+	cmp hole.raw out.raw
+	ok $? 'the copy has it'
+	rm -f out.raw
+else
+	tests=$((tests + 1))
+	echo "ok $tests - a hole with something in it # SKIP nbdkit has no plugin eval"
+fi
+
 # What arrives, as the server's log has it.
 kit --filter=log memory 4M logfile="$work/kit.log"
 check 'zero, FUA, trim, flush' "$PLATTER" io -f raw -c 'write -z 0 64k' -c 'write -z -u 64k 64k' \
